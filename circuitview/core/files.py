@@ -1,0 +1,50 @@
+"""Files are written whole or not at all: to a temporary name beside the target, then renamed."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path as FilePath
+
+from circuitview.core.names import CircuitviewError
+
+
+def write_whole(path: FilePath, write: Callable[[FilePath], None]) -> None:
+    """Let `write` fill a temporary file, then put it at `path`; on failure `path` is untouched.
+
+    Raises:
+        CircuitviewError: where the folder is missing or can't be written to.
+    """
+    if path.is_dir():
+        raise CircuitviewError(f"{path} is a folder; name a file in it")
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CircuitviewError(f"can't write {path}: {reason}; choose another folder") from None
+    os.close(handle)
+    temporary = FilePath(name)
+    try:
+        write(temporary)
+        # mkstemp makes files for the owner only; what a user exports follows the umask.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise CircuitviewError(f"can't write {path}: {reason}; choose another folder") from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_bytes_whole(path: FilePath, content: bytes) -> None:
+    """Put `content` at `path`, whole or not at all."""
+    write_whole(path, lambda temporary: _fill(temporary, content))
+
+
+def _fill(path: FilePath, content: bytes) -> None:
+    path.write_bytes(content)

@@ -1,0 +1,79 @@
+"""The names of things: heads, sources, and the one error class.
+
+A head is written "1.4" (layer.head), as everywhere in the field. Values here are small, frozen and
+hashable, so that they can be the identity of what is drawn and selected. Nothing heavy is imported.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+_HEAD = re.compile(r"\s*(?:L(\d+)H(\d+)|(\d+)\.(\d+))\s*", re.IGNORECASE | re.ASCII)
+
+
+class CircuitviewError(Exception):
+    """Something the user can mend: the message is one line that names the thing and the remedy."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Head:
+    """One attention head; prints as "1.4"."""
+
+    layer: int
+    head: int
+
+    def __str__(self) -> str:
+        return f"{self.layer}.{self.head}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Head":
+        """The head that `text` names: "1.4" or "L1H4".
+
+        Raises:
+            CircuitviewError: where `text` is neither.
+        """
+        match = _HEAD.fullmatch(text)
+        if match is None:
+            raise CircuitviewError(f"{text!r} is not a head: write layer.head, like 1.4")
+        layer, head = (int(group) for group in match.groups() if group is not None)
+        return cls(layer, head)
+
+
+SourceKind = Literal["token", "position", "bias", "mlp"]
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Source:
+    """What writes to the residual stream without reading it: where a path starts.
+
+    `layer` is -1 for the token and position embeddings, which stand before layer 0; for "bias" and
+    "mlp" it is the layer that writes. A path may run only through heads of later layers.
+    """
+
+    kind: SourceKind
+    layer: int = -1
+
+    def __str__(self) -> str:
+        return self.kind if self.layer < 0 else f"{self.kind} {self.layer}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Source":
+        """The source that `text` names: "token", "position", "bias 0", "mlp 3".
+
+        Raises:
+            CircuitviewError: where `text` is none of these.
+        """
+        match text.split():
+            case ["token"]:
+                return TOKEN
+            case ["position"]:
+                return POSITION
+            case ["bias", layer] if layer.isdecimal():
+                return cls("bias", int(layer))
+            case ["mlp", layer] if layer.isdecimal():
+                return cls("mlp", int(layer))
+        raise CircuitviewError(f"{text!r} is not a source: write token, position, bias 0 or mlp 0")
+
+
+TOKEN = Source("token")
+POSITION = Source("position")

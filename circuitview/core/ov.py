@@ -1,0 +1,150 @@
+"""One head, or one chain of heads, broken down by source token: weight x column value.
+
+Two breakdowns, never to be confused: what the source's own embedding sends through the chain (the
+path "token > 1.4"), and everything that the chain carries (the whole stream where it reads). Summed
+over the source positions, the second equals all paths whose last heads are this chain.
+
+A column is what the chain would write into the logits if it looked at nothing but that source
+position. The scale at the source and at the dest count into the column, so that a single head's
+weight is its attention weight; a virtual head's is the product of its patterns with the scale at the
+middle position inside.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from circuitview.core.names import TOKEN, Head
+from circuitview.core.recording import Recording
+from circuitview.core.target import Target
+
+Sense = Literal["token", "everything"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OVBreakdown:
+    """A chain's part of the logit by source position.
+
+    Attributes:
+        heads: the chain, nearest the source first.
+        sense: "token": the source's embedding alone; "everything": the stream where the chain reads.
+        weight: [src], how much of each column arrives at dest.
+        value: [src], the column's entry for the target [logits].
+        contribution: [src], weight x value [logits].
+        raises, lowers: for each src, the tokens that its column raises and lowers most, with the
+            column's entries [logits].
+    """
+
+    heads: tuple[Head, ...]
+    sense: Sense
+    weight: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    contribution: npt.NDArray[np.float64]
+    raises: tuple[tuple[tuple[int, float], ...], ...]
+    lowers: tuple[tuple[tuple[int, float], ...], ...]
+
+    @property
+    def total(self) -> float:
+        return float(self.contribution.sum())
+
+
+def ov_breakdown(
+    recording: Recording,
+    target: Target,
+    heads: tuple[Head, ...],
+    sense: Sense = "everything",
+    n_tokens: int = 3,
+) -> OVBreakdown:
+    """The breakdown of `heads` (rising layers, at least one) for `target`.
+
+    Held fixed: patterns and norm scales. Cost: n d_model d_vocab for the columns.
+    """
+    with torch.inference_mode():
+        weights, dest = recording.weights, target.dest
+        first = heads[0].layer
+        read = recording.source(TOKEN) if sense == "token" else recording.stream[first]
+        written = read / (recording.ln_scale[first] * recording.final_scale[dest]).unsqueeze(-1)
+        weight = recording.pattern[heads[-1].layer, heads[-1].head, dest]  # [src]
+        for later, earlier in zip(heads[::-1], heads[-2::-1], strict=False):
+            weight = weight / recording.ln_scale[later.layer]
+            weight = weight @ recording.pattern[earlier.layer, earlier.head]  # [src]
+        for head in heads:
+            values = written @ weights.W_V[head.layer, head.head]  # [src, d_head]
+            written = values @ weights.W_O[head.layer, head.head]  # [src, d_model]
+        value = (written @ target.direction(weights)).double()  # [src]
+        columns = written @ weights.W_U  # [src, d_vocab]
+        k = min(n_tokens, columns.shape[-1])
+        return OVBreakdown(
+            heads=heads,
+            sense=sense,
+            weight=weight.double().numpy(),
+            value=value.numpy(),
+            contribution=(weight.double() * value).numpy(),
+            raises=_top(columns, k, largest=True),
+            lowers=_top(columns, k, largest=False),
+        )
+
+
+def _top(
+    columns: Float[Tensor, "src d_vocab"], k: int, largest: bool
+) -> tuple[tuple[tuple[int, float], ...], ...]:
+    values, tokens = columns.topk(k, largest=largest)
+    return tuple(
+        tuple(zip(row_tokens, row_values, strict=True))
+        for row_tokens, row_values in zip(tokens.tolist(), values.tolist(), strict=True)
+    )
+
+
+def chain_pattern(recording: Recording, heads: tuple[Head, ...]) -> Float[Tensor, "dest src"]:
+    """The attention of a chain: its heads' patterns multiplied, the last head's first."""
+    pattern = recording.pattern[heads[-1].layer, heads[-1].head]  # [dest, src]
+    for head in heads[-2::-1]:
+        pattern = pattern @ recording.pattern[head.layer, head.head]  # [dest, src]
+    return pattern
+
+
+def head_totals(recording: Recording, target: Target) -> Float[Tensor, "layer head"]:
+    """Everything that each head's last hop carries to the target [logits], value bias not counted.
+
+    Equals the sum of all paths whose last head it is; the strongest head is the one with the
+    largest |total|. Held fixed: patterns and norm scales.
+    """
+    with torch.inference_mode():
+        weights, dest = recording.weights, target.dest
+        direction = target.direction(weights) / recording.final_scale[dest]  # [d_model]
+        read = recording.stream[:-1] / recording.ln_scale.unsqueeze(-1)  # [layer, src, d_model]
+        column = torch.einsum("lhed,d->lhe", weights.W_O, direction)  # [layer, head, d_head]
+        column = torch.einsum("lhde,lhe->lhd", weights.W_V, column)  # [layer, head, d_model]
+        value = torch.einsum("lsd,lhd->lhs", read, column)  # [layer, head, src]
+        return (recording.pattern[:, :, dest] * value).double().sum(-1)  # [layer, head]
+
+
+def strongest_head(recording: Recording, target: Target) -> Head:
+    """The head with the largest |total| for `target`."""
+    totals = head_totals(recording, target).abs()
+    layer, head = divmod(int(totals.argmax()), totals.shape[1])
+    return Head(layer, head)
+
+
+def value_weighted(recording: Recording, heads: tuple[Head, ...]) -> Float[Tensor, "dest src"]:
+    """How much of the stream a chain moves from src to dest: weight x norm of what it would write.
+
+    Everything that the chain carries counts, value bias apart; the unit is the stream's own. The
+    scales at the source and in the middle are counted in, the final scale is not.
+    """
+    with torch.inference_mode():
+        weights, first = recording.weights, heads[0].layer
+        weight = recording.pattern[heads[-1].layer, heads[-1].head]  # [dest, src]
+        for later, earlier in zip(heads[::-1], heads[-2::-1], strict=False):
+            weight = weight / recording.ln_scale[later.layer]
+            weight = weight @ recording.pattern[earlier.layer, earlier.head]  # [dest, src]
+        written = recording.stream[first] / recording.ln_scale[first].unsqueeze(-1)
+        for head in heads:
+            values = written @ weights.W_V[head.layer, head.head]  # [src, d_head]
+            written = values @ weights.W_O[head.layer, head.head]  # [src, d_model]
+        return weight * written.norm(dim=-1)  # [dest, src]

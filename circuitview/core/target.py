@@ -1,0 +1,90 @@
+"""What is explained: the logit of a token, or of one token minus another, at a dest position."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from circuitview.core.names import CircuitviewError
+from circuitview.core.recording import Recording
+from circuitview.core.tokenizer import Tokenizer
+from circuitview.core.weights import Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A dest position and a direction in the stream.
+
+    Attributes:
+        dest: position, counted from 0.
+        token: the token A whose logit is explained.
+        versus: the token B that is subtracted, or None.
+        label, versus_label: what to show for them.
+    """
+
+    dest: int
+    token: int
+    label: str
+    versus: int | None = None
+    versus_label: str | None = None
+
+    def __str__(self) -> str:
+        return self.label if self.versus is None else f"{self.label} − {self.versus_label}"
+
+    def direction(self, weights: Weights) -> Float[Tensor, " d_model"]:
+        """u: the column of W_U, or the difference of two."""
+        u = weights.W_U[:, self.token]  # [d_model]
+        return u if self.versus is None else u - weights.W_U[:, self.versus]
+
+    def constant(self, weights: Weights) -> float:
+        """The part of b_U [logits]."""
+        constant = float(weights.b_U[self.token])
+        return constant if self.versus is None else constant - float(weights.b_U[self.versus])
+
+
+def resolve_target(
+    recording: Recording,
+    tokenizer: Tokenizer,
+    target: str | None = None,
+    versus: str | None = None,
+    dest: int = -1,
+) -> Target:
+    """The target that the words name.
+
+    Args:
+        recording: the run it is about.
+        tokenizer: the model's.
+        target: a token's text; None takes the top prediction at `dest`.
+        versus: the text of the token to subtract; None subtracts none.
+        dest: a position; negative counts from the end.
+
+    Raises:
+        CircuitviewError: where dest is out of range, a text is not one token, or both are the same.
+    """
+    place = resolve_dest(dest, len(recording.prompt))
+    if target is None:
+        token = int(recording.logits[place].argmax())
+    else:
+        token = tokenizer.token_id(target)
+    if versus is None:
+        return Target(place, token, tokenizer.label(token))
+    other = tokenizer.token_id(versus, "versus")
+    if other == token:
+        raise CircuitviewError(
+            f"target and versus are both {tokenizer.label(token)!r}: their difference is nothing; "
+            "choose two tokens"
+        )
+    return Target(place, token, tokenizer.label(token), other, tokenizer.label(other))
+
+
+def resolve_dest(dest: int, n: int) -> int:
+    """The position that `dest` names among `n`, negative counting from the end.
+
+    Raises:
+        CircuitviewError: where there is no such position.
+    """
+    if not -n <= dest < n:
+        raise CircuitviewError(
+            f"dest {dest} is out of range: the prompt has positions 0 to {n - 1}"
+        )
+    return dest % n

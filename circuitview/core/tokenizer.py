@@ -1,0 +1,224 @@
+"""Text to tokens and back, with labels on which no two tokens look alike.
+
+A label shows what text would hide: a space as "␣", a newline as "↵", a byte that is no whole
+character as its hex value. BOS is added once, where asked for, never twice.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path as FilePath
+
+from tokenizers import Tokenizer as HuggingFaceTokenizer
+from tokenizers import decoders
+
+from circuitview.core.names import CircuitviewError
+
+_SEEN = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
+
+
+def visible(text: str) -> str:
+    """`text` with what is invisible made visible: "␣" for a space, "↵" for a newline, \\x07 …."""
+    return "".join(_visible_character(character) for character in text)
+
+
+def _visible_character(character: str) -> str:
+    if character in _SEEN:
+        return _SEEN[character]
+    # Control, format (right-to-left marks among them), surrogate, private, unassigned, separators.
+    if unicodedata.category(character)[0] in "CZ":
+        code = ord(character)
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return character
+
+
+def _byte_of_character() -> dict[str, int]:
+    """The byte behind each character of a byte-level vocabulary.
+
+    Printable Latin-1 stands for itself; the other bytes take, in order, the code points from 256 on.
+    """
+    itself = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(itself)]
+    table = {chr(byte): byte for byte in itself}
+    table.update({chr(256 + place): byte for place, byte in enumerate(others)})
+    return table
+
+
+_BYTES = _byte_of_character()
+
+
+@dataclass(frozen=True, eq=False)
+class Tokenizer:
+    """A bundle's tokenizer.json.
+
+    Attributes:
+        inner: the Hugging Face tokenizer.
+        bos_token_id: the token that stands before a prompt, or None where the model has none.
+        d_vocab: how many tokens the model has; labels exist for all of them.
+    """
+
+    inner: HuggingFaceTokenizer
+    bos_token_id: int | None
+    d_vocab: int
+    where: str = field(default="tokenizer.json")
+
+    @cached_property
+    def _byte_level(self) -> bool:
+        return isinstance(self.inner.decoder, decoders.ByteLevel)
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that `token` stands for."""
+        piece = self.inner.id_to_token(token)
+        if piece is None:
+            return f"<{token}>".encode()
+        special = self.inner.get_added_tokens_decoder().get(token)
+        if special is None and self._byte_level and all(part in _BYTES for part in piece):
+            return bytes(_BYTES[part] for part in piece)
+        return piece.encode()
+
+    def text(self, token: int) -> str | None:
+        """The token's text as one would type it, or None where its bytes are no whole text."""
+        try:
+            return self.token_bytes(token).decode()
+        except UnicodeDecodeError:
+            return None
+
+    def label(self, token: int) -> str:
+        """What to show for `token`: "␣tea", "↵", "⟨F0 9F⟩"; BOS as "BOS"."""
+        return self.labels[token]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The label of every token of the vocabulary, by id; no two are the same."""
+        labels = [self._label(token) for token in range(self.d_vocab)]
+        count = Counter(labels)
+        return tuple(
+            label if count[label] == 1 else f"{label}⟨{token}⟩"
+            for token, label in enumerate(labels)
+        )
+
+    def _label(self, token: int) -> str:
+        if token == self.bos_token_id:
+            return "BOS"
+        raw = self.token_bytes(token)
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            # A piece of a character: keep what can be read, show the rest as bytes.
+            kept = raw.decode(errors="backslashreplace")
+            if kept.count("\\x") * 4 == len(kept):
+                return "⟨" + raw.hex(" ").upper() + "⟩"
+            return visible(kept)
+        return visible(text) if text else f"⟨{token}⟩"
+
+    def encode(self, text: str, prepend_bos: bool | None = None) -> tuple[int, ...]:
+        """The token ids of `text`.
+
+        Args:
+            text: the prompt.
+            prepend_bos: whether BOS goes in front; None asks for what the model was trained with.
+                A text that starts with BOS already gets no second one.
+
+        Raises:
+            CircuitviewError: where the text is empty or has a word that the tokenizer lacks, or BOS
+                is asked of a model that has none.
+        """
+        if prepend_bos and self.bos_token_id is None:
+            raise CircuitviewError("this model has no BOS token; leave BOS off")
+        ids = self._pieces(text)
+        if not ids:
+            raise CircuitviewError("the prompt is empty; type some text")
+        wanted = prepend_bos is not False and self.bos_token_id is not None
+        if wanted and ids[0] != self.bos_token_id:
+            assert self.bos_token_id is not None
+            ids = (self.bos_token_id, *ids)
+        return ids
+
+    def _pieces(self, text: str) -> tuple[int, ...]:
+        try:
+            ids = tuple(self.inner.encode(text, add_special_tokens=False).ids)
+        except Exception as error:  # the library raises bare Exception
+            known = self.inner.get_vocab()
+            missing = next((word for word in text.split() if word not in known), text)
+            if self.inner.decoder is None or not self._byte_level:
+                raise CircuitviewError(
+                    f"{missing!r} is not in this model's vocabulary of {self.d_vocab}"
+                    + (f": {' '.join(sorted(known))}" if len(known) <= 20 else "")
+                ) from None
+            raise CircuitviewError(f"{self.where} can't encode {text!r}: {error}") from None
+        outside = next((token for token in ids if token >= self.d_vocab), None)
+        if outside is not None:
+            raise CircuitviewError(
+                f"{self.where} gives token {outside}, the model's vocabulary has {self.d_vocab}; "
+                "the tokenizer belongs to another model"
+            )
+        return ids
+
+    def token_id(self, text: str, what: str = "target") -> int:
+        """The id of the single token that `text` is.
+
+        Args:
+            text: exactly the token's text, a leading space included; a label ("␣tea") also serves.
+            what: what the token is for, in messages.
+
+        Raises:
+            CircuitviewError: where it is not one token, saying which tokens it is and whether the
+                same word with a leading space is one.
+        """
+        if not text:
+            raise CircuitviewError(f"the {what} is empty; name a token")
+        if text in self._token_of_label:
+            typed = self._single(text)
+            return self._token_of_label[text] if typed is None else typed
+        ids = self._pieces(text)
+        if len(ids) == 1:
+            return ids[0]
+        parts = " ".join(repr(self.text(token) or self.label(token)) for token in ids)
+        spaced = " " + text
+        hint = f"; did you mean {spaced!r}?" if self._single(spaced) is not None else ""
+        raise CircuitviewError(f"{what} {text!r} is {len(ids)} tokens: {parts}{hint}")
+
+    def _single(self, text: str) -> int | None:
+        try:
+            ids = self._pieces(text)
+        except CircuitviewError:
+            return None
+        return ids[0] if len(ids) == 1 else None
+
+    @cached_property
+    def _token_of_label(self) -> dict[str, int]:
+        return {label: token for token, label in enumerate(self.labels)}
+
+
+def open_tokenizer(path: FilePath, bos_token_id: int | None, d_vocab: int) -> Tokenizer:
+    """The tokenizer in the file `path`.
+
+    Raises:
+        CircuitviewError: where the file is missing or is no tokenizer.
+    """
+    if not path.is_file():
+        raise CircuitviewError(f"{path}: missing; a bundle needs its tokenizer.json")
+    try:
+        inner = HuggingFaceTokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise CircuitviewError(f"{path}: not a tokenizer ({error}); save it again") from None
+    return Tokenizer(inner, bos_token_id, d_vocab, str(path))
+
+
+def train_tokenizer(texts: Sequence[FilePath], d_vocab: int) -> HuggingFaceTokenizer:
+    """A byte-level BPE tokenizer of `d_vocab` tokens, learned from `texts`; BOS is token 0."""
+    from tokenizers import models, pre_tokenizers, trainers
+
+    tokenizer = HuggingFaceTokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=d_vocab,
+        special_tokens=["<|BOS|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train([str(path) for path in texts], trainer)
+    return tokenizer

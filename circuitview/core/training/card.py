@@ -1,0 +1,69 @@
+"""The model card of a trained bundle, written from the run's own record."""
+
+from circuitview.core.training.run import TrainingRecord
+
+
+def model_card(name: str, record: TrainingRecord) -> str:
+    """The README.md of the bundle `name`."""
+    settings, losses = record.settings, record.losses
+    drop = losses.first - losses.second
+    if drop >= 3:
+        verdict = (
+            f"The second copy costs {drop:.2f} nats a token less than the first: the model looks up "
+            "what followed the earlier copy (an induction head at work)."
+        )
+    else:
+        verdict = (
+            f"The second copy costs {drop:.2f} nats a token less than the first: the model does not "
+            "look up what followed the earlier copy (no induction head"
+            + (": one layer can't compose heads)." if settings.n_layers == 1 else ").")
+        )
+    started = (
+        "Head 0.0 was started looking one position back, and the positions as sines and cosines; "
+        "everything after that was learned."
+        if settings.started_head
+        else "No head was given a start; only the positions began as sines and cosines."
+    )
+    validation = (
+        "not measured (no text was held out)"
+        if losses.validation is None
+        else f"{losses.validation:.3f} nats a token on *{_title(record.held_out)}*, held out"
+    )
+    repeated = (
+        f"The first {settings.repeat_stage:.0%} of the tokens are short rows of random tokens, "
+        f"repeated. After that a share of the rows that falls from {settings.repeat_first:.0%} to "
+        f"{settings.repeat_last:.0%} is a stretch repeated (two in three of random tokens, one in "
+        "three of text), so that induction forms early; the rest is plain text."
+    )
+    titles = ", ".join(_title(text) for text in record.texts)
+    return f"""# {name}
+
+An attention-only transformer: {settings.n_layers} layer{"s" if settings.n_layers > 1 else ""} of \
+{settings.n_heads} heads of {settings.d_head}, d_model {settings.d_model}, n_ctx {settings.n_ctx}, \
+byte-level BPE of {settings.d_vocab} tokens with `<|BOS|>` as token 0, standard learned positions, \
+LayerNorm, biases, untied unembedding. Stored in float16, widened on load.
+
+| | |
+|---|---|
+| validation loss | {validation} |
+| repeated random tokens, first copy | {losses.first:.2f} nats a token |
+| repeated random tokens, second copy | {losses.second:.2f} nats a token |
+| steps, tokens trained on | {record.steps:,}, {settings.tokens:,} |
+| tokens of text | {record.text_tokens:,} |
+| optimiser | AdamW, cosine schedule, {settings.rate_attention:g} on the attention matrices, \
+{settings.rate_rest:g} on the rest |
+| precision, seed | {settings.precision}, {settings.seed} |
+| time | {record.seconds / 60:.0f} minutes |
+
+{verdict}
+
+{repeated}
+
+{started}
+
+Made by `circuitview train`. Trained on: {titles}.
+"""
+
+
+def _title(stem: str | None) -> str:
+    return (stem or "").replace("_", " ").title()

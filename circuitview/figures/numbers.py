@@ -1,0 +1,49 @@
+"""How numbers are written everywhere: on the screen, in exported files, on the command line.
+
+A minus is the true minus sign "−", which is as wide as a plus; what rounds to zero has no sign.
+"""
+
+import math
+
+MINUS = "−"
+
+
+def logits(value: float, signed: bool = False) -> str:
+    """A logit or contribution: "3.07", "−1.73", and with `signed` also "+1.26"."""
+    return _fixed(value, 2, signed)
+
+
+def weight(value: float) -> str:
+    """An attention weight: "0.37"."""
+    return _fixed(value, 2, False)
+
+
+def percent(share: float) -> str:
+    """A share of one: "65%", "0.4%", "<0.1%"."""
+    if not math.isfinite(share):
+        return _fixed(share, 0, False)
+    hundredths = 100 * share
+    if 0 < abs(hundredths) < 0.05:
+        return "<0.1%"
+    return _fixed(hundredths, 0 if abs(hundredths) >= 9.95 or hundredths == 0 else 1, False) + "%"
+
+
+def error(value: float) -> str:
+    """The size of a rounding error, to one digit: "2e-6", "0"."""
+    if not math.isfinite(value):
+        return _fixed(abs(value), 0, False)
+    if value == 0:
+        return "0"
+    mantissa, exponent = f"{abs(value):.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _fixed(value: float, digits: int, signed: bool) -> str:
+    if math.isnan(value):
+        return "undefined"
+    text = "∞" if math.isinf(value) else f"{abs(value):.{digits}f}"
+    if not text.strip("0."):
+        return text
+    if value < 0:
+        return MINUS + text
+    return "+" + text if signed else text

@@ -1,0 +1,1 @@
+"""The docks, one file each; see panel.py for what a panel is."""

@@ -1,0 +1,53 @@
+"""What a panel is: a widget that draws a Snapshot and can give the same picture as a Figure.
+
+A new panel is one file in this folder with PANEL = its class; menu, dock, saved layout, export
+dialog and the shared test find it there.
+"""
+
+from typing import ClassVar, Literal
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from circuitview.figures.figure import Figure
+from circuitview.figures.theme import Theme
+from circuitview.gui.document import Document
+from circuitview.session.state import Snapshot
+
+Area = Literal["left", "right", "bottom"]
+AREAS = {
+    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "right": Qt.DockWidgetArea.RightDockWidgetArea,
+    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
+}
+
+
+class Panel(QWidget):
+    """Base of all panels.
+
+    Attributes:
+        NAME: its key in the saved layout and the file name of its exports.
+        TITLE: on its dock and in the View menu.
+        AREA: where it first stands; ORDER sorts panels of one area from top to bottom.
+    """
+
+    NAME: ClassVar[str]
+    TITLE: ClassVar[str]
+    AREA: ClassVar[Area] = "right"
+    ORDER: ClassVar[int] = 0
+
+    def __init__(self, document: Document) -> None:
+        super().__init__()
+        self.document = document
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Draw `snapshot`; called only while the panel can be seen."""
+        raise NotImplementedError
+
+    def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
+        """The same picture for export."""
+        raise NotImplementedError
+
+    def csv(self, snapshot: Snapshot) -> str | None:
+        """The panel's numbers as CSV, where it has a table."""
+        return None
