@@ -1,7 +1,7 @@
 """Where the files that come with the program are: fonts, icons, models, texts, sessions.
 
-In a checkout they lie in `resources/` beside the package; a wheel carries the same folder inside the
-package, as `circuitview/resources/`. Nobody else needs to know which of the two this is.
+In a checkout they lie in `resources/` beside the package; a wheel carries the same folder inside
+the package, as `circuitview/resources/`. Nobody else needs to know which of the two this is.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ _ROOTS = (_PACKAGE / "resources", _PACKAGE.parent / "resources")
 
 
 def resource(*parts: str) -> Path:
-    """The file or folder `parts` under resources/, like resource("fonts", "Inter-Regular.otf").
+    """The file or folder that `parts` name under resources/: "fonts", "OFL.txt" for the licence.
 
     Raises:
         CircuitviewError: where the installation lacks it.

@@ -27,7 +27,14 @@ _PLAIN: dict[str, tuple[object, ...]] = {
     "output_logits_soft_cap": (-1, -1.0, 0, None),
     "num_experts": (None,),
     "scale_attn_by_inverse_layer_idx": (False, None),
+    "rmsnorm_uses_offset": (False, None),
+    "post_embedding_ln": (False, None),
+    "scale_embedding": (False, None),
+    "positional_embedding_type": ("standard", "shortformer", "none", None),
+    "normalization_type": ("LN", "LNPre", "RMS", "RMSPre", None),
 }
+# Names that older files use; reading past them would drop the norm or the positions unsaid.
+_RENAMED = {"normalization": "normalization_type", "shortformer_pos": "positional_embedding_type"}
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -89,6 +96,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False
             )
 
 
+def _either(allowed: tuple[object, ...]) -> str:
+    words = [value for value in allowed if isinstance(value, str)]
+    return ", ".join(words) if words else repr(allowed[0])
+
+
 def read_config(raw: bytes, where: str) -> ModelConfig:
     """The config that the bytes of a config.json describe.
 
@@ -108,8 +120,11 @@ def read_config(raw: bytes, where: str) -> ModelConfig:
         if name in fields and fields[name] not in allowed:
             raise CircuitviewError(
                 f"{where}: {name} is {fields[name]!r}, which this program can't split into exact "
-                f"paths; it opens attention-only models with {name} {allowed[0]!r}"
+                f"paths; it opens attention-only models with {name} {_either(allowed)}"
             )
+    for old, new in _RENAMED.items():
+        if old in fields and new not in fields:
+            raise CircuitviewError(f"{where}: {old} is an old name; write it as {new}")
     heads = fields.get("n_key_value_heads")
     if heads is not None and heads != fields.get("n_heads"):
         raise CircuitviewError(

@@ -175,7 +175,7 @@ def _expand(recording: Recording, target: Target) -> Expansion:
     L, H = weights.config.n_layers, weights.config.n_heads
     most = L if L <= _ALL_PATHS_LAYERS else _DEEP_HEADS
     w, v = grow_chains(recording, target, most)
-    sources = weights.sources()
+    sources = weights.sources
     paths, places = path_table(L, H, most, sources)
     rows = []
     for source, place in zip(sources, places, strict=True):
@@ -219,7 +219,7 @@ def grow_chains(
     """The position part w and the direction part v of every chain of at most `most` heads, in the
     order of path.chain_table."""
     weights = recording.weights
-    H, dh, D = weights.config.n_heads, weights.config.d_head, weights.config.d_model
+    H, D = weights.config.n_heads, weights.config.d_model
     table = chain_table(weights.config.n_layers, H, most)
     w = recording.stream.new_zeros(len(table.chains), len(recording.tokens))  # [chain, src]
     v = recording.stream.new_zeros(len(table.chains), D)  # [chain, d_model]
@@ -233,5 +233,5 @@ def grow_chains(
         values = v[start:stop] @ weights.W_O[layer].mT  # [head, chain, d_head]
         v[end : end + size] = (values @ weights.W_V[layer].mT).flatten(0, 1)
         end += size
-    assert end == len(table.chains) and dh == weights.W_V.shape[-1]
+    assert end == len(table.chains)
     return w, v

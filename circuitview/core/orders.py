@@ -58,7 +58,7 @@ def order_sums(recording: Recording, target: Target) -> OrderSums:
 def _order_sums(recording: Recording, target: Target) -> OrderSums:
     weights = recording.weights
     L, n = weights.config.n_layers, len(recording.tokens)
-    sources = weights.sources()
+    sources = weights.sources
     sums = np.zeros((len(sources), L + 1, n))
     heads = np.zeros((L, weights.config.n_heads))
     gradient = recording.stream.new_zeros(L + 1, n, weights.config.d_model)  # [order, pos, d_model]

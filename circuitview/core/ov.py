@@ -6,8 +6,8 @@ over the source positions, the second equals all paths whose last heads are this
 
 A column is what the chain would write into the logits if it looked at nothing but that source
 position. The scale at the source and at the dest count into the column, so that a single head's
-weight is its attention weight; a virtual head's is the product of its patterns with the scale at the
-middle position inside.
+weight is its attention weight; a virtual head's is the product of its patterns with the scale at
+the middle position inside.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,8 @@ class OVBreakdown:
 
     Attributes:
         heads: the chain, nearest the source first.
-        sense: "token": the source's embedding alone; "everything": the stream where the chain reads.
+        sense: "token": the source's embedding alone; "everything": the stream where the chain
+            reads.
         weight: [src], how much of each column arrives at dest.
         value: [src], the column's entry for the target [logits].
         contribution: [src], weight x value [logits].
@@ -147,4 +148,4 @@ def value_weighted(recording: Recording, heads: tuple[Head, ...]) -> Float[Tenso
         for head in heads:
             values = written @ weights.W_V[head.layer, head.head]  # [src, d_head]
             written = values @ weights.W_O[head.layer, head.head]  # [src, d_model]
-        return weight * written.norm(dim=-1)  # [dest, src]
+        return weight * written.square().sum(-1).sqrt()  # [dest, src]

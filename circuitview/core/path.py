@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from circuitview.core.names import TOKEN, CircuitviewError, Head, Source
 
 PathKind = Literal["direct", "head", "virtual head"]
+_KINDS: tuple[PathKind, ...] = ("direct", "head", "virtual head")
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -27,7 +29,7 @@ class Path:
     @property
     def kind(self) -> PathKind:
         """How many heads it has, whatever its source: none, one or more."""
-        return ("direct", "head", "virtual head")[min(len(self.heads), 2)]  # type: ignore[return-value]
+        return _KINDS[min(len(self.heads), 2)]
 
     @property
     def label(self) -> str:
@@ -46,7 +48,7 @@ class Path:
         source, *heads = text.split(">")
         path = cls(Source.parse(source.strip()), tuple(Head.parse(head) for head in heads))
         layers = [path.source.layer, *(head.layer for head in path.heads)]
-        if any(later <= earlier for earlier, later in zip(layers, layers[1:], strict=False)):
+        if any(later <= earlier for earlier, later in pairwise(layers)):
             raise CircuitviewError(f"{text!r} is not a path: layers must rise from left to right")
         return path
 

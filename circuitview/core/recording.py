@@ -42,5 +42,5 @@ class Recording:
         if source == POSITION and self.weights.W_pos is not None:
             return self.weights.W_pos[:n]  # [pos, d_model]
         if source.kind == "bias":
-            return self.weights.bias()[source.layer].expand(n, -1)  # [pos, d_model]
+            return self.weights.bias[source.layer].expand(n, -1)  # [pos, d_model]
         raise ValueError(f"this model has no source {source}")

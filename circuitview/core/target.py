@@ -62,10 +62,8 @@ def resolve_target(
         CircuitviewError: where dest is out of range, a text is not one token, or both are the same.
     """
     place = resolve_dest(dest, len(recording.prompt))
-    if target is None:
-        token = int(recording.logits[place].argmax())
-    else:
-        token = tokenizer.token_id(target)
+    top = int(recording.logits[place].argmax())
+    token = top if target is None else tokenizer.token_id(target)
     if versus is None:
         return Target(place, token, tokenizer.label(token))
     other = tokenizer.token_id(versus, "versus")

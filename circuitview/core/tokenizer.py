@@ -4,6 +4,7 @@ A label shows what text would hide: a space as "␣", a newline as "↵", a byte
 character as its hex value. BOS is added once, where asked for, never twice.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -16,11 +17,16 @@ from tokenizers import decoders
 
 from circuitview.core.names import CircuitviewError
 
+# A vocabulary this small is shown whole where a word is not in it.
+_FEW = 32
+# How SentencePiece vocabularies spell a space, and a byte that is no character of theirs.
+_SPACE = "▁"
+_FALLBACK = re.compile("<0x([0-9A-F]{2})>")
 _SEEN = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
 def visible(text: str) -> str:
-    """`text` with what is invisible made visible: "␣" for a space, "↵" for a newline, \\x07 …."""
+    r"""`text` with what is invisible made visible: "␣" for a space, "↵" for a newline, \x07 …."""
     return "".join(_visible_character(character) for character in text)
 
 
@@ -37,7 +43,7 @@ def _visible_character(character: str) -> str:
 def _byte_of_character() -> dict[str, int]:
     """The byte behind each character of a byte-level vocabulary.
 
-    Printable Latin-1 stands for itself; the other bytes take, in order, the code points from 256 on.
+    Printable Latin-1 stands for itself; the other bytes take, in order, the code points from 256.
     """
     itself = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(itself)]
@@ -68,15 +74,28 @@ class Tokenizer:
     def _byte_level(self) -> bool:
         return isinstance(self.inner.decoder, decoders.ByteLevel)
 
+    @cached_property
+    def _decoding(self) -> str:
+        """How the file turns pieces back into text, in its own words (JSON)."""
+        decoder = self.inner.decoder
+        return "" if decoder is None else decoder.__getstate__().decode()
+
+    @cached_property
+    def _added(self) -> frozenset[int]:
+        return frozenset(self.inner.get_added_tokens_decoder())
+
     def token_bytes(self, token: int) -> bytes:
         """The bytes that `token` stands for."""
         piece = self.inner.id_to_token(token)
         if piece is None:
             return f"<{token}>".encode()
-        special = self.inner.get_added_tokens_decoder().get(token)
-        if special is None and self._byte_level and all(part in _BYTES for part in piece):
+        if token in self._added:
+            return piece.encode()
+        if self._byte_level and all(part in _BYTES for part in piece):
             return bytes(_BYTES[part] for part in piece)
-        return piece.encode()
+        if "ByteFallback" in self._decoding and (match := _FALLBACK.fullmatch(piece)):
+            return bytes([int(match[1], 16)])
+        return piece.replace(_SPACE, " ").encode() if _SPACE in self._decoding else piece.encode()
 
     def text(self, token: int) -> str | None:
         """The token's text as one would type it, or None where its bytes are no whole text."""
@@ -94,10 +113,14 @@ class Tokenizer:
         """The label of every token of the vocabulary, by id; no two are the same."""
         labels = [self._label(token) for token in range(self.d_vocab)]
         count = Counter(labels)
-        return tuple(
-            label if count[label] == 1 else f"{label}⟨{token}⟩"
-            for token, label in enumerate(labels)
-        )
+        # Again where a text already looks like the number that tells two others apart.
+        while len(count) < self.d_vocab:
+            labels = [
+                label if count[label] == 1 else f"{label}⟨{token}⟩"
+                for token, label in enumerate(labels)
+            ]
+            count = Counter(labels)
+        return tuple(labels)
 
     def _label(self, token: int) -> str:
         if token == self.bos_token_id:
@@ -139,15 +162,18 @@ class Tokenizer:
     def _pieces(self, text: str) -> tuple[int, ...]:
         try:
             ids = tuple(self.inner.encode(text, add_special_tokens=False).ids)
-        except Exception as error:  # the library raises bare Exception
+        except Exception as error:  # noqa: BLE001  (the library raises no narrower class)
             known = self.inner.get_vocab()
             missing = next((word for word in text.split() if word not in known), text)
             if self.inner.decoder is None or not self._byte_level:
                 raise CircuitviewError(
                     f"{missing!r} is not in this model's vocabulary of {self.d_vocab}"
-                    + (f": {' '.join(sorted(known))}" if len(known) <= 20 else "")
+                    + (f": {' '.join(sorted(known))}" if len(known) <= _FEW else "")
+                    + "; use other words"
                 ) from None
-            raise CircuitviewError(f"{self.where} can't encode {text!r}: {error}") from None
+            raise CircuitviewError(
+                f"{self.where} can't encode {text!r}: {_one_line(error)}; use another tokenizer"
+            ) from None
         outside = next((token for token in ids if token >= self.d_vocab), None)
         if outside is not None:
             raise CircuitviewError(
@@ -196,15 +222,31 @@ def open_tokenizer(path: FilePath, bos_token_id: int | None, d_vocab: int) -> To
     """The tokenizer in the file `path`.
 
     Raises:
-        CircuitviewError: where the file is missing or is no tokenizer.
+        CircuitviewError: where the file is missing, is no tokenizer, or has more tokens than the
+            model.
     """
     if not path.is_file():
         raise CircuitviewError(f"{path}: missing; a bundle needs its tokenizer.json")
     try:
         inner = HuggingFaceTokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception
-        raise CircuitviewError(f"{path}: not a tokenizer ({error}); save it again") from None
+    except Exception as error:  # noqa: BLE001  (the library raises no narrower class)
+        raise CircuitviewError(
+            f"{path}: not a tokenizer ({_one_line(error)}); save it again"
+        ) from None
+    largest = max(inner.get_vocab().values(), default=0)
+    if largest >= d_vocab:
+        raise CircuitviewError(
+            f"{path}: has token {largest}, config.json gives the model a vocabulary of {d_vocab}; "
+            "the tokenizer belongs to another model"
+        )
+    # A file may ask for both; then what the model reads would not be what was typed.
+    inner.no_truncation()
+    inner.no_padding()
     return Tokenizer(inner, bos_token_id, d_vocab, str(path))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def train_tokenizer(texts: Sequence[FilePath], d_vocab: int) -> HuggingFaceTokenizer:

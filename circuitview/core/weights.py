@@ -10,6 +10,8 @@ al. 2021 multiplies on the left). Products stay factored: W_OV is never built.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -26,7 +28,8 @@ class Weights:
     Attributes:
         pos_Q, pos_K: what positions add to queries and keys in a shortformer model; they meet
             neither centring nor gain and are not divided by the scale. None elsewhere.
-        W_pos: positions that are written to the stream; None in shortformer and position-free models.
+        W_pos: positions that are written to the stream; None in shortformer and position-free
+            models.
     """
 
     config: ModelConfig
@@ -53,7 +56,7 @@ class Weights:
         """The same weights in another precision."""
         if dtype == self.dtype:
             return self
-        arrays = {
+        arrays: dict[str, Any] = {
             field.name: value.to(dtype)
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), Tensor)
@@ -64,10 +67,12 @@ class Weights:
         """What each head writes whatever it looks at: b_V W_O (pattern rows sum to 1)."""
         return torch.einsum("lhe,lhed->lhd", self.b_V, self.W_O)  # [layer, head, d_model]
 
+    @cached_property
     def bias(self) -> Float[Tensor, "layer d_model"]:
         """The constant that each layer writes: b_O and all its heads' value biases."""
         return self.b_O + self.head_bias().sum(1)  # [layer, d_model]
 
+    @cached_property
     def sources(self) -> tuple[Source, ...]:
         """What writes to the stream without reading it: token, position, the layers' biases.
 
@@ -76,7 +81,7 @@ class Weights:
         found = [TOKEN]
         if self.W_pos is not None:
             found.append(POSITION)
-        bias = self.bias()
+        bias = self.bias
         found += [Source("bias", layer) for layer in range(len(bias)) if bool(bias[layer].any())]
         return tuple(found)
 

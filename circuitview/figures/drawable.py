@@ -1,8 +1,8 @@
 """Text made fit for drawing: whatever a token holds, one visible line comes out.
 
-Two dangers are met here, for the screen and for files alike: characters that no XML file may hold or
-that would break or reverse a line, and right-to-left words that would drag the number beside them to
-the wrong side.
+Two dangers are met here, for the screen and for files alike: characters that no XML file may hold
+or that would break or reverse a line, and right-to-left words that would drag the number beside
+them to the wrong side.
 """
 
 import unicodedata
@@ -11,7 +11,7 @@ _ISOLATE, _END = "\u2068", "\u2069"  # first strong isolate, pop directional iso
 _RIGHT_TO_LEFT = frozenset(("R", "AL"))
 # Zero-width joiners make up emoji and Indic letters; every other format character is shown as code.
 _KEPT = frozenset("\u200c\u200d\u00ad")
-_ESCAPED = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_ESCAPED = frozenset(("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))
 
 
 def drawable(text: str) -> str:
@@ -31,7 +31,9 @@ def valid_xml(text: str) -> str:
 
 def _shown(character: str, only_invalid: bool = False) -> str:
     code = ord(character)
-    invalid = code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code & 0xFFFE == 0xFFFE
+    invalid = (
+        code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code & 0xFFFE == 0xFFFE
+    )
     if invalid:
         return _code(code)
     if only_invalid or character in _KEPT or unicodedata.category(character) not in _ESCAPED:

@@ -51,7 +51,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle, its corners rounded by `radius`; `dash` lists on and off lengths of the stroke."""
+    """A rectangle, its corners rounded by `radius`; `dash` is the stroke's on and off lengths."""
 
     x: float
     y: float
@@ -82,8 +82,8 @@ class Curve:
 class Text:
     """One line of text with its baseline at `y`.
 
-    `rotation` is in degrees clockwise about (x, y); `halo` is the colour of a rim that keeps the text
-    readable on top of other things.
+    `rotation` is in degrees clockwise about (x, y); `halo` is the colour of a rim that keeps the
+    text readable on top of other things.
     """
 
     x: float
@@ -156,6 +156,11 @@ class Figure:
     items: tuple[Item, ...]
     title: str = ""
     description: str = ""
+
+
+def segment(x1: float, y1: float, x2: float, y2: float) -> tuple[Command, ...]:
+    """The commands of a straight line."""
+    return ("M", x1, y1), ("L", x2, y2)
 
 
 def walk(items: Figure | Iterable[Item]) -> Iterator[Item]:

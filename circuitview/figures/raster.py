@@ -1,7 +1,7 @@
 """Rasters for files: sharp cells, and a PNG encoder that needs no picture library.
 
-Viewers of SVG and PDF blur an image that they enlarge, each in its own way. So an image whose pixels
-are cells is enlarged here, by whole pixels, before it goes into a file.
+Viewers of SVG and PDF blur an image that they enlarge, each in its own way. So an image whose
+pixels are cells is enlarged here, by whole pixels, before it goes into a file.
 """
 
 import math
@@ -17,7 +17,7 @@ _MOST_PIXELS = 2048  # on a side, after enlarging
 
 
 def crisp(image: Image, density: float = 2.0) -> npt.NDArray[np.uint8]:
-    """The image's raster [h, w, 4], each pixel repeated until there are `density` a picture pixel."""
+    """The raster [h, w, 4] with each pixel repeated until there are `density` a picture pixel."""
     if image.smooth:
         return image.rgba
     high, wide, _ = image.rgba.shape

@@ -1,6 +1,6 @@
 """How wide a text is in the bundled font, known without a screen.
 
-The widths are the font's own advances; kerning, which moves some letters by a hair, is left out.
+Widths are the font's own advances; kerning, which moves some letters by a hair, is left out.
 fontTools reads the font when the first width is asked for.
 """
 
@@ -10,7 +10,9 @@ from functools import cache, lru_cache
 from circuitview.resources import resource
 
 ASCENT, DESCENT = 0.97, 0.24  # of the size, above and below the baseline
-CAP_HEIGHT = 0.727  # of the size; a text is centred on y with its baseline at y + size * CAP_HEIGHT/2
+CAP_HEIGHT = (
+    0.727  # of the size; a text is centred on y with its baseline at y + size * CAP_HEIGHT/2
+)
 ELLIPSIS = "…"
 _STEPS = (1, 2, 5)
 
@@ -24,9 +26,7 @@ def _advances(bold: bool) -> dict[int, float]:
     with TTFont(resource("fonts", name), lazy=True) as font:
         per_em = font["head"].unitsPerEm
         advance = font["hmtx"].metrics
-        return {
-            code: advance[glyph][0] / per_em for code, glyph in font.getBestCmap().items()
-        }
+        return {code: advance[glyph][0] / per_em for code, glyph in font.getBestCmap().items()}
 
 
 def has_glyph(character: str) -> bool:
@@ -58,7 +58,7 @@ def width(text: str, size: float, bold: bool = False) -> float:
 
 
 def elide(text: str, size: float, room: float, bold: bool = False) -> str:
-    """`text` where it fits into `room` pixels, else its start and "…"; "" where not even that fits."""
+    """`text` where it fits into `room` pixels, else its start and "…", else ""."""
     if width(text, size, bold) <= room:
         return text
     left = room / size - _advance(ELLIPSIS, bold)
@@ -83,7 +83,7 @@ def _joins(text: str, place: int) -> bool:
 
 
 def tick_step(count: int, room: float, each: float) -> int:
-    """The k of "label every k-th": the smallest of 1, 2, 5, 10, 20 … that gives a label `each` pixels.
+    """The k of "label every k-th": the smallest of 1, 2, 5, 10, 20 … that leaves labels room.
 
     Args:
         count: how many things stand side by side.

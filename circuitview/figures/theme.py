@@ -1,9 +1,9 @@
 """Colours: a light and a dark theme, and the colour maps of heatmaps.
 
-Blue adds and orange takes away, a pair that colour-blind readers tell apart; whatever has a sign also
-shows it by a minus or a hatch. Attention weights, which have no sign, are violet. Text on the
-background keeps a contrast of at least 4.5 to 1. Colour maps take their levels from the caller, never
-from the values.
+Blue adds and orange takes away, a pair that colour-blind readers tell apart; whatever has a sign
+also shows it by a minus or a hatch. Attention weights, which have no sign, are violet. Text on the
+background keeps a contrast of at least 4.5 to 1. Colour maps take their levels from the caller,
+never from the values.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from circuitview.core.names import CircuitviewError
+from circuitview.figures.numbers import MINUS
 
 _STEPS = 256
 
@@ -122,9 +123,7 @@ def rgb(colour: str) -> tuple[int, int, int]:
 def mix(first: str, second: str, share: float) -> str:
     """The colour `share` of the way from `first` to `second`."""
     share = min(max(share, 0.0), 1.0)
-    parts = (
-        round(a + (b - a) * share) for a, b in zip(rgb(first), rgb(second), strict=True)
-    )
+    parts = (round(a + (b - a) * share) for a, b in zip(rgb(first), rgb(second), strict=True))
     return "#" + "".join(f"{part:02x}" for part in parts)
 
 
@@ -148,6 +147,13 @@ def readable_on(fill: str, theme: Theme) -> str:
     return max(theme.text, theme.background, key=lambda colour: contrast(colour, fill))
 
 
+def amount_colour(written: str, theme: Theme) -> str:
+    """The text colour for a number as it is written: what rounds to zero has no sign's colour."""
+    if not written.strip("0."):
+        return theme.muted
+    return theme.negative_text if written.startswith(MINUS) else theme.positive_text
+
+
 @lru_cache(maxsize=16)
 def _table(stops: tuple[str, ...]) -> npt.NDArray[np.uint8]:
     """256 colours along the stops, [256, 4], opaque."""
@@ -163,7 +169,7 @@ def _table(stops: tuple[str, ...]) -> npt.NDArray[np.uint8]:
 
 def _coloured(shares: npt.NDArray[np.float64], stops: tuple[str, ...]) -> npt.NDArray[np.uint8]:
     places = np.nan_to_num(np.clip(shares, 0.0, 1.0) * (_STEPS - 1)).round().astype(np.intp)
-    coloured = _table(stops)[places]
+    coloured = _table(stops)[places].copy()
     coloured[np.isnan(shares), 3] = 0
     return coloured
 

@@ -1,7 +1,7 @@
 """The bundled font, loaded before anything is drawn, and an application to draw with off screen.
 
-The font is Inter with tabular figures and a tailed "l" as its defaults (resources/fonts). Where it is
-missing nothing is drawn in some other font instead: the figures would come out different.
+The font is Inter with tabular figures and a tailed "l" as its defaults (resources/fonts). Where it
+is missing nothing is drawn in some other font instead: the figures would come out different.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Figures painted with Qt: on the screen, into a PNG, into a PDF.
 
-One painter serves the three, so what is exported is what was seen. Files are written whole or not at
-all, at the figure's own size: a picture pixel is 1/96 inch in every format.
+One painter serves the three, so what is exported is what was seen. Files are written whole or not
+at all, at the figure's own size: a picture pixel is 1/96 inch in every format.
 """
 
 import math
@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path as FilePath
 
-from PySide6.QtCore import QMarginsF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QByteArray, QMarginsF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QColor,
     QImage,
+    QImageWriter,
     QPageSize,
     QPaintEngine,
     QPainter,
@@ -72,6 +73,8 @@ def _paint_item(item: Item, painter: QPainter) -> None:
             _paint_text(item, painter)
         case Image():
             _paint_image(item, painter)
+        case _:
+            raise TypeError(f"a figure can't hold a {type(item).__name__}")
 
 
 def _paint_group(group: Group, painter: QPainter) -> None:
@@ -210,8 +213,10 @@ def image(figure: Figure, scale: float = 2.0, transparent: bool = False) -> QIma
         # The whole raster, the rounded-up rim included.
         raster.fill(QColor(figure.background))
     painter = QPainter(raster)
-    paint(figure.items, painter)
-    painter.end()
+    try:
+        paint(figure.items, painter)
+    finally:
+        painter.end()  # Qt must not lose a raster that is still painted on
     per_metre = round(_PER_INCH * scale / 0.0254)
     raster.setDotsPerMeterX(per_metre)
     raster.setDotsPerMeterY(per_metre)
@@ -235,7 +240,7 @@ def write_png(
     raster = image(figure, scale, transparent)
 
     def save(temporary: FilePath) -> None:
-        if not raster.save(str(temporary), "PNG"):
+        if not QImageWriter(str(temporary), QByteArray(b"PNG")).write(raster):
             raise CircuitviewError(f"can't write {path}; is the disk full?")
 
     write_whole(path, save)
@@ -266,13 +271,16 @@ def _fill_pdf(figure: Figure, path: FilePath, transparent: bool) -> None:
     if not painter.begin(writer):
         raise CircuitviewError(f"can't write {path}; choose another folder")
     painter.scale(_PDF_RESOLUTION / _PER_INCH, _PDF_RESOLUTION / _PER_INCH)
-    if figure.background and not transparent:
-        paper = QRectF(0, 0, points[0] * _PER_INCH / 72, points[1] * _PER_INCH / 72)
-        painter.fillRect(paper, QColor(figure.background))
-    paint(figure.items, painter)
-    painter.end()
+    try:
+        if figure.background and not transparent:
+            paper = QRectF(0, 0, points[0] * _PER_INCH / 72, points[1] * _PER_INCH / 72)
+            painter.fillRect(paper, QColor(figure.background))
+        paint(figure.items, painter)
+    finally:
+        painter.end()
     del writer, keep  # the writer closes its file
-    whole = with_info(path.read_bytes(), figure.title, figure.description, CREATOR)
+    title, subject = valid_xml(figure.title), valid_xml(figure.description)
+    whole = with_info(path.read_bytes(), title, subject, CREATOR)
     path.write_bytes(whole)
 
 

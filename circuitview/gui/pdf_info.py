@@ -1,7 +1,7 @@
 """Adds what QPdfWriter can't say to a PDF's document information: where the numbers come from.
 
-A PDF may be extended at its end: a newer version of one object, a table with its place, and a trailer
-that points to the table before. Source: ISO 32000-1, 7.5.6, incremental updates.
+A PDF may be extended at its end: a newer version of one object, a table with its place, and a
+trailer that points to the table before. Source: ISO 32000-1, 7.5.6, incremental updates.
 """
 
 import re
@@ -33,13 +33,17 @@ def with_info(content: bytes, title: str, subject: str, creator: str) -> bytes:
     number = info[1] + b" " + info[2]
     added = number + b" obj\n<<\n" + b"\n".join(entries) + b"\n>>\nendobj\n"
     table = len(body) + len(added)
-    return body + added + b"".join(
-        [
-            b"xref\n" + info[1] + b" 1\n",
-            b"%010d %05d n \n" % (len(body), int(info[2])),
-            b"trailer\n<<" + trailer[1] + b"/Prev " + trailer[2] + b"\n>>\n",
-            b"startxref\n%d\n%%%%EOF\n" % table,
-        ]
+    return (
+        body
+        + added
+        + b"".join(
+            [
+                b"xref\n" + info[1] + b" 1\n",
+                b"%010d %05d n \n" % (len(body), int(info[2])),
+                b"trailer\n<<" + trailer[1] + b"/Prev " + trailer[2] + b"\n>>\n",
+                b"startxref\n%d\n%%%%EOF\n" % table,
+            ]
+        )
     )
 
 

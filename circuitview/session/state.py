@@ -1,11 +1,11 @@
 """What was asked and what was computed, as frozen values.
 
 A view is given a Snapshot and draws it; it never computes and never remembers. What the user does
-becomes a new State; what the worker finds becomes new Results.
+becomes a new State; what the worker finds becomes new Results. Fields of State in VISUAL change
+only how results are drawn, so they apply at once; all others ask the worker.
 """
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path as FilePath
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from circuitview.core.bundled import DEFAULT_MODEL, DEFAULT_PROMPT
@@ -13,6 +13,9 @@ from circuitview.core.names import Head
 from circuitview.core.path import Path
 
 if TYPE_CHECKING:  # torch must not load before the window has painted
+    import numpy as np
+    import numpy.typing as npt
+
     from circuitview.core.config import ModelConfig
     from circuitview.core.expansion import Expansion
     from circuitview.core.ov import OVBreakdown
@@ -21,10 +24,12 @@ HeatmapMode = Literal["pattern", "scores", "value-weighted"]
 OVSense = Literal["token", "everything"]
 ThemeName = Literal["light", "dark"]
 
+VISUAL = frozenset({"floor", "selection", "theme"})
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is picked out everywhere: one path, or all paths through a head, and a source position."""
+    """What is picked out everywhere: one path, or all through a head, and a source position."""
 
     path: Path | None = None
     head: Head | None = None
@@ -40,6 +45,19 @@ class Selection:
     def anything(self) -> bool:
         """Whether some paths are picked out, so that the others step back."""
         return self.path is not None or self.head is not None
+
+    def within(self, results: "Results") -> "Selection":
+        """What of it exists in `results`: a shorter prompt or a smaller model may lack parts."""
+        expansion = results.expansion
+        if expansion is None or self == Selection():
+            return self
+        config = expansion.recording.weights.config
+        head, source = self.head, self.source
+        if head is not None and not (head.layer < config.n_layers and head.head < config.n_heads):
+            head = None
+        if source is not None and source >= len(expansion.recording.prompt):
+            source = None
+        return Selection(self.path if self.path in expansion.place else None, head, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +88,27 @@ class State:
     theme: ThemeName = "light"
 
     def with_prompt(self, prompt: str) -> "State":
-        """Another prompt: its last position, its top prediction, nothing selected."""
-        return replace(self, prompt=prompt, dest=None, target=None, versus=None, selection=Selection())
+        """Another prompt: its last position, nothing selected. A target that was named stays."""
+        return replace(self, prompt=prompt, dest=None, selection=Selection())
 
     def with_model(self, model: str, prompt: str | None = None) -> "State":
-        """Another model, as it was trained, on the same prompt unless one is given."""
-        text = self.prompt if prompt is None else prompt
-        return replace(self.with_prompt(text), model=model, prepend_bos=None, opened=None)
+        """Another model, as it was trained, on the same prompt unless one is given.
+
+        Named targets are dropped: another vocabulary need not have them.
+        """
+        fresh = self.with_prompt(self.prompt if prompt is None else prompt)
+        return replace(fresh, model=model, prepend_bos=None, target=None, versus=None, opened=None)
+
+    def asks_the_same(self, other: "State") -> bool:
+        """Whether both have the same results: only visual fields may differ."""
+        return self.drawn_as(other) == other
+
+    def drawn_as(self, other: "State") -> "State":
+        """The same question with the visual fields of `other`."""
+        return replace(self, **{name: getattr(other, name) for name in VISUAL})
+
+
+assert {field_.name for field_ in fields(State)} >= VISUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +139,15 @@ class ModelFacts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Results:
-    """What was computed for a State; None where nothing is yet.
+    """What was computed for a State; None where nothing is yet, or nothing may be shown.
 
     Attributes:
+        expansion: every path to the target; its recording holds tokens and labels.
         predictions: the top tokens at dest, most probable first.
         chain: the chain of heads that the panels show.
         ov: its breakdown by source token, in the state's sense.
-        heatmap: [dest, src] float64, in the state's mode; None where the mode has none for it.
+        heatmap: [dest, src] float64, in the state's mode; None where the mode has none for it (the
+            scores of a virtual head).
     """
 
     model: ModelFacts | None = None
@@ -121,20 +155,22 @@ class Results:
     predictions: tuple[Prediction, ...] = ()
     chain: tuple[Head, ...] = ()
     ov: "OVBreakdown | None" = None
-    heatmap: "object | None" = None
+    heatmap: "npt.NDArray[np.float64] | None" = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Snapshot:
-    """All that a view is given.
+    """All that a view is given: results, and the state that they belong to.
 
     Attributes:
-        failure: why the state could not be computed, in one line; the results are then those of the
-            last state that could. An imbalance is a failure with `refused` set: then nothing may be
-            drawn.
+        failure: why the last state asked for could not be computed, in one line; state and results
+            are then those of the last one that could.
+        details: the same at length, for a report.
+        refused: the failure is an imbalance. Then nothing may be drawn, and the results are empty.
     """
 
     state: State = field(default_factory=State)
     results: Results = field(default_factory=Results)
     failure: str | None = None
+    details: str | None = None
     refused: bool = False

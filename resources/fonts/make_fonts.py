@@ -2,9 +2,10 @@
 
     python resources/fonts/make_fonts.py FOLDER_WITH_INTER_OTF
 
-What is changed, and why: figures are tabular and "l" has its tail (told apart from "I") by themselves,
-not through OpenType features, because a PDF can name only those characters that the font maps to a
-glyph directly. Contextual alternates go for the same reason. ⟨ ⟩ ▸ ▾ ␍, which Inter lacks, are added.
+What is changed, and why: figures are tabular and "l" has its tail (told apart from "I") by
+themselves, not through OpenType features, because a PDF can name only those characters that the
+font maps to a glyph directly. Contextual alternates go for the same reason. ⟨ ⟩ ▸ ▾ ␍, which Inter
+lacks, are added, and so are the four unseen marks that isolate right-to-left words.
 The family has a name of its own, so that an installed Inter is never taken in its place.
 """
 
@@ -46,6 +47,11 @@ def bake(font: TTFont) -> None:
         if record.FeatureTag in DROPPED:
             record.Feature.LookupListIndex = []
             record.Feature.LookupCount = 0
+    # In one weight a digit is three units off.
+    advance = font["hmtx"].metrics
+    digits = [chosen[font.getBestCmap()[ord(digit)]] for digit in "0123456789"]
+    widest = max(advance[digit][0] for digit in digits)
+    advance.update({digit: (widest, advance[digit][1]) for digit in digits})
     for cmap in font["cmap"].tables:
         if not cmap.isUnicode():
             continue
@@ -87,6 +93,8 @@ def add_glyphs(font: TTFont) -> None:
     shapes["uni0043"].draw(TransformPen(control, (0.55, 0, 0, 0.55, 60, 1000)))
     shapes["uni0052"].draw(TransformPen(control, (0.55, 0, 0, 0.55, 820, -80)))
     add(font, 0x240D, "uni240D", 1980, control)
+    for code in range(0x2066, 0x206A):  # what isolates right-to-left words: nothing to see
+        add(font, code, f"uni{code:04X}", 0, RecordingPen())
 
 
 def polygon(points: list[tuple[float, float]]) -> RecordingPen:
@@ -112,7 +120,8 @@ def add(font: TTFont, code: int, name: str, advance: float, shape: RecordingPen)
     font.setGlyphOrder(top.charset)
     bounds = BoundsPen(None)
     shape.replay(bounds)
-    font["hmtx"].metrics[name] = (round(advance), round(bounds.bounds[0]))
+    left = bounds.bounds[0] if bounds.bounds else 0
+    font["hmtx"].metrics[name] = (round(advance), round(left))
     for cmap in font["cmap"].tables:
         if cmap.isUnicode():
             cmap.cmap[code] = name
@@ -128,7 +137,7 @@ def rename(font: TTFont, style: str, weight: int) -> None:
         4: f"{FAMILY} {style}",
         6: flat,
         7: None,
-        10: "Inter with tabular figures and a tailed l as defaults, and five more glyphs.",
+        10: "Inter with tabular figures and a tailed l as defaults, and nine more glyphs.",
         16: None if regular else FAMILY,
         17: None if regular else style,
     }

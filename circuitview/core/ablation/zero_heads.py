@@ -1,8 +1,8 @@
 """Zero each head in turn and measure the target's logit.
 
 Frozen, later patterns and all norm scales stay as recorded, and the effect is exactly minus the
-head's contribution (its paths and its value bias). Free, everything after the head is computed anew:
-later heads and the norms react, and effect and contribution part.
+head's contribution (its paths and its value bias). Free, everything after the head is computed
+anew: later heads and the norms react, and effect and contribution part.
 """
 
 from collections.abc import Generator

@@ -19,8 +19,12 @@ def open_model(name_or_folder: str | FilePath) -> Model:
     if str(name_or_folder) in bundled_names():
         name = str(name_or_folder)
         return bundle.open_bundle(bundled_folder(name), name)
-    folder = FilePath(name_or_folder).expanduser()
-    if not folder.exists():
+    try:
+        folder = FilePath(name_or_folder).expanduser()
+        exists = folder.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, not to be read, an unknown ~user
+        exists = False
+    if not exists:
         raise CircuitviewError(
             f"no bundled model and no folder {str(name_or_folder)!r}; "
             f"bundled: {', '.join(bundled_names())}"

@@ -59,7 +59,8 @@ def _read_arrays(path: FilePath, config: ModelConfig) -> dict[str, Tensor]:
     arrays: dict[str, Tensor] = {}
     try:
         with safe_open(path, framework="pt") as file:
-            present = [name for name in file.keys() if not name.endswith(_BUFFERS)]
+            # safe_open is no mapping: it has keys() but can't be iterated over.
+            present = [name for name in file.keys() if not name.endswith(_BUFFERS)]  # noqa: SIM118
             unknown = sorted(set(present) - set(shapes))
             if unknown:
                 raise CircuitviewError(
@@ -76,8 +77,9 @@ def _read_arrays(path: FilePath, config: ModelConfig) -> dict[str, Tensor]:
                     )
                 arrays[name] = file.get_tensor(name)
     except (SafetensorError, OSError) as error:
+        reason = " ".join(str(error).split())
         raise CircuitviewError(
-            f"{path}: not a whole safetensors file ({error}); copy or save it again"
+            f"{path}: not a whole safetensors file ({reason}); copy or save it again"
         ) from None
     for name, (_, needed) in shapes.items():
         if needed and name not in arrays:
@@ -139,7 +141,9 @@ def write_bundle(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CircuitviewError(f"can't make {folder}: {error.strerror or error}") from None
+        raise CircuitviewError(
+            f"can't make {folder}: {error.strerror or error}; choose another folder"
+        ) from None
     config_text = msgspec.json.format(msgspec.json.encode(config), indent=1)
     write_bytes_whole(folder / CONFIG, config_text + b"\n")
     write_bytes_whole(folder / TOKENIZER, tokenizer.encode())

@@ -9,13 +9,13 @@ def model_card(name: str, record: TrainingRecord) -> str:
     drop = losses.first - losses.second
     if drop >= 3:
         verdict = (
-            f"The second copy costs {drop:.2f} nats a token less than the first: the model looks up "
-            "what followed the earlier copy (an induction head at work)."
+            f"The second copy costs {drop:.2f} nats a token less than the first: the model looks "
+            "up what followed the earlier copy (an induction head at work)."
         )
     else:
         verdict = (
-            f"The second copy costs {drop:.2f} nats a token less than the first: the model does not "
-            "look up what followed the earlier copy (no induction head"
+            f"The second copy costs {drop:.2f} nats a token less than the first: the model does "
+            "not look up what followed the earlier copy (no induction head"
             + (": one layer can't compose heads)." if settings.n_layers == 1 else ").")
         )
     started = (

@@ -90,7 +90,8 @@ class Network(nn.Module):
                 parts.append(
                     part.view(batch, pos, H, dh).transpose(1, 2)
                 )  # [batch, head, pos, d_head]
-            z = functional.scaled_dot_product_attention(*parts, is_causal=True)
+            query, key, value = parts
+            z = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
             mixed = z.transpose(1, 2).reshape(batch, pos, H * dh)
             written = mixed @ self.weight(block + "attn.W_O").reshape(H * dh, D)
             stream = stream + written + self.weight(block + "attn.b_O")
@@ -105,7 +106,7 @@ def _frequencies(d_model: int) -> Float[Tensor, " plane"]:
 
 
 def sinusoidal_positions(n_ctx: int, d_model: int) -> Float[Tensor, "n_ctx d_model"]:
-    """Unit-norm positions: a cosine and a sine for each of d_model / 2 frequencies (rad a position)."""
+    """Unit-norm positions: cosine and sine of d_model / 2 frequencies (rad a position)."""
     angles = torch.arange(n_ctx).unsqueeze(1) * _frequencies(d_model)  # [n_ctx, plane]
     planes = torch.stack([angles.cos(), angles.sin()], dim=-1)  # [n_ctx, plane, 2]
     positions = torch.zeros(n_ctx, d_model)

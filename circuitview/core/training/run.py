@@ -7,7 +7,6 @@ weights as a run that was never interrupted; at the end the folder is removed.
 
 import hashlib
 import math
-import shutil
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from circuitview.core.training.settings import TrainingSettings
 _SAVE_EVERY = 120.0  # seconds between two saved states
 _WARM_UP = 0.01  # share of the steps over which the rates rise
 _LOWEST_RATE = 0.05
+_RUN_FILES = ("run.json", "tokenizer.json", "tokens.npy", "state.pt")
 
 
 class Losses(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Losses(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class TrainingPoint:
-    """Where a run stands: the loss of the last batches [nats] and, now and then, the losses above."""
+    """Where a run stands: the loss of the last batches [nats]; now and then, the losses above."""
 
     step: int
     loss: float
@@ -128,19 +128,24 @@ def train(
     saved = time.monotonic()
     running = math.nan
     n_steps = rows.n_steps
-    while state.step < n_steps:
-        started = time.monotonic()
-        loss = _step(state, rows.batch(state.step), n_steps, settings)
-        running = loss if math.isnan(running) else 0.98 * running + 0.02 * loss
-        state.step += 1
-        state.seconds += time.monotonic() - started
-        losses = None
-        if state.step % report_every == 0:
-            losses = measure(state.network, settings, held)
-        if time.monotonic() - saved > _SAVE_EVERY:
-            _save(folder, state)
-            saved = time.monotonic()
-        yield Progress(state.step, n_steps, TrainingPoint(state.step, running, losses))
+    try:
+        while state.step < n_steps:
+            started = time.monotonic()
+            loss = _step(state, rows.batch(state.step), n_steps, settings)
+            running = loss if math.isnan(running) else 0.98 * running + 0.02 * loss
+            state.step += 1
+            state.seconds += time.monotonic() - started
+            losses = None
+            if state.step % report_every == 0:
+                losses = measure(state.network, settings, held)
+            if time.monotonic() - saved > _SAVE_EVERY:
+                _save(folder, state)
+                saved = time.monotonic()
+            yield Progress(state.step, n_steps, TrainingPoint(state.step, running, losses))
+    except GeneratorExit:
+        # Closed between two steps: nothing that was done is lost.
+        _save(folder, state)
+        raise
     record = TrainingRecord(
         settings=settings,
         texts=sorted(path.stem for path in texts),
@@ -151,7 +156,10 @@ def train(
         losses=measure(state.network, settings, held),
     )
     _finish(out, state.network, tokenizer, record)
-    shutil.rmtree(folder)
+    for name in _RUN_FILES:
+        (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
     return record
 
 
@@ -172,18 +180,23 @@ def _prepare(
             "call it as before to go on, or choose another --out"
         )
     if not mark.exists():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CircuitviewError(f"can't make {folder}: {error.strerror}") from None
+        # Everything is made and checked before the first file is written.
         tokenizer = train_tokenizer(texts, settings.d_vocab)
         if tokenizer.get_vocab_size() < settings.d_vocab:
             raise CircuitviewError(
-                f"the texts give only {tokenizer.get_vocab_size()} tokens, {settings.d_vocab} asked "
-                "for; give more text or a smaller --vocabulary"
+                f"the texts give only {tokenizer.get_vocab_size()} tokens, "
+                f"{settings.d_vocab} asked for; give more text or a smaller --vocabulary"
             )
-        tokenizer.save(str(folder / "tokenizer.json"))
-        np.save(folder / "tokens.npy", encode_texts(tokenizer, texts))
+        stream = encode_texts(tokenizer, texts)
+        Rows(stream, settings)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CircuitviewError(
+                f"can't make {folder}: {error.strerror}; choose another --out"
+            ) from None
+        write_whole(folder / "tokenizer.json", lambda path: tokenizer.save(str(path)))
+        write_whole(folder / "tokens.npy", lambda path: np.save(path, stream))
         write_bytes_whole(mark, identity)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     return tokenizer, np.load(folder / "tokens.npy", allow_pickle=False)
@@ -191,7 +204,8 @@ def _prepare(
 
 def _restore(folder: FilePath, settings: TrainingSettings) -> _State:
     network = Network(settings)
-    attention, rest = [], []
+    attention: list[torch.nn.Parameter] = []
+    rest: list[torch.nn.Parameter] = []
     for name in network.names:
         parameter = network.get_parameter(network.names[name])
         (attention if ".attn.W_" in name else rest).append(parameter)

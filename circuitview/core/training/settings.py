@@ -14,7 +14,8 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
         repeat_stage: share of `tokens` spent first on short rows of random tokens, repeated.
         repeat_first, repeat_last: share of repeated rows in the text stage, at its start and end.
         started_head: whether head 0.0 starts out looking one position back.
-        rate_attention, rate_rest: peak learning rates (AdamW); both fall along a cosine to 5 percent.
+        rate_attention, rate_rest: peak learning rates (AdamW); both fall along a cosine to 5
+            percent.
         precision: what matrix products are computed in; weights and sums stay float32.
     """
 

@@ -1,7 +1,8 @@
 """What a panel is: a widget that draws a Snapshot and can give the same picture as a Figure.
 
 A new panel is one file in this folder with PANEL = its class; menu, dock, saved layout, export
-dialog and the shared test find it there.
+dialog and the shared test find it there. Results may be empty (nothing computed yet, or refused):
+then a panel draws nothing. What it raises is shown in its place, the other panels go on.
 """
 
 from typing import ClassVar, Literal
@@ -48,6 +49,6 @@ class Panel(QWidget):
         """The same picture for export."""
         raise NotImplementedError
 
-    def csv(self, snapshot: Snapshot) -> str | None:
+    def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - for those that override
         """The panel's numbers as CSV, where it has a table."""
         return None

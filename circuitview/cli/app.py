@@ -1,0 +1,102 @@
+"""The command `circuitview`: its commands, and what each failure looks like to a shell."""
+
+import os
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from circuitview import __version__
+from circuitview.cli import export, models, paths, train, window
+from circuitview.cli.outcome import (
+    BAD_INPUT,
+    DEFECT,
+    STOPPED,
+    UNBALANCED,
+    StoppedError,
+    UnbalancedError,
+    complain,
+    emit,
+    make_streams_safe,
+)
+from circuitview.core.names import CircuitviewError
+
+app = typer.Typer(
+    name="circuitview",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("paths")(paths.paths)
+app.command("export")(export.export)
+app.command("models")(models.models)
+app.command("train")(train.train)
+app.command("open")(window.open_window)
+
+
+@app.callback(invoke_without_command=True)
+def circuitview(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Every end-to-end path of a transformer, sized by its exact share of a logit.
+
+    Without a command the window opens.
+    """
+    if version:
+        emit(f"circuitview {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        window.open_window()
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of a call with `arguments`, those of the process where there are none.
+
+    Never raises: every failure becomes one line on stderr. With CIRCUITVIEW_TRACEBACK=1 in the
+    environment a defect of the program itself shows where it happened.
+    """
+    make_streams_safe()
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="circuitview",
+            standalone_mode=False,
+        )
+    except UnbalancedError as error:
+        complain(str(error))
+        return UNBALANCED
+    except StoppedError as error:
+        complain(str(error))
+        return STOPPED
+    except CircuitviewError as error:
+        complain(str(error))
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        complain("stopped")
+        return STOPPED
+    except Exception as error:  # noqa: BLE001  a shell gets a line, not a traceback
+        return _unforeseen(error)
+    if result == STOPPED:  # what typer makes of Ctrl-C
+        complain("stopped")
+    return result if isinstance(result, int) else 0
+
+
+def _unforeseen(error: Exception) -> int:
+    # Usage errors are typer's or, in older versions, click's: known by what they can do.
+    describe = getattr(error, "format_message", None)
+    if describe is not None:
+        context = getattr(error, "ctx", None)
+        hint = "" if context is None else f" (see {context.command_path} --help)"
+        complain(describe().rstrip(".") + hint)
+        return BAD_INPUT
+    if os.environ.get("CIRCUITVIEW_TRACEBACK"):
+        raise error
+    kind = type(error).__name__
+    complain(
+        f"a defect of this program, please report it: {kind}: {error} "
+        "(CIRCUITVIEW_TRACEBACK=1 shows where)"
+    )
+    return DEFECT

@@ -1,0 +1,248 @@
+"""`circuitview export`: one figure as SVG, PDF or PNG, without a screen."""
+
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from circuitview.cli.options import (
+    DestOption,
+    DtypeOption,
+    ModelArgument,
+    NoBosOption,
+    PromptOption,
+    TargetOption,
+    TopOption,
+    VersusOption,
+)
+from circuitview.cli.question import Question
+from circuitview.cli.window import has_display
+from circuitview.core.names import CircuitviewError, Head
+
+if TYPE_CHECKING:  # torch is loaded when the question is put
+    from circuitview.core.expansion import Expansion
+    from circuitview.core.model import Model
+    from circuitview.figures.figure import Figure
+    from circuitview.figures.theme import Theme
+
+FigureKind = Literal["diagram", "attention", "ov", "table"]
+_ENDINGS = (".svg", ".pdf", ".png")
+_SIDES = 240, 8192  # pixels: below, no figure is readable; above, no PNG at --scale 2 is possible
+
+
+def export(
+    model: ModelArgument,
+    prompt: PromptOption,
+    figure: Annotated[
+        FigureKind,
+        typer.Option(
+            "--figure",
+            help="All paths; a head's attention; a head by source token; the paths as a table.",
+        ),
+    ],
+    out: Annotated[
+        FilePath, typer.Option("--out", metavar="FILE", help="FILE.svg, FILE.pdf or FILE.png.")
+    ],
+    target: TargetOption = None,
+    versus: VersusOption = None,
+    dest: DestOption = -1,
+    no_bos: NoBosOption = False,
+    top: TopOption = 50,
+    dtype: DtypeOption = "float32",
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="HEAD",
+            help="For attention and ov: 1.4, or a virtual head like '0.3>1.4'. Default: the head "
+            "whose last hop carries most.",
+        ),
+    ] = None,
+    mode: Annotated[
+        Literal["pattern", "scores", "value-weighted"],
+        typer.Option("--mode", help="For attention: what the cells hold."),
+    ] = "pattern",
+    sense: Annotated[
+        Literal["everything", "token"],
+        typer.Option(
+            "--sense",
+            help="For ov: everything that the head carries, or the source's own embedding alone.",
+        ),
+    ] = "everything",
+    floor: Annotated[
+        float,
+        typer.Option(
+            "--floor",
+            metavar="X",
+            min=0,
+            help="For the diagram: draw paths below X logits as one grey remainder.",
+        ),
+    ] = 0.0,
+    size: Annotated[
+        str, typer.Option("--size", metavar="WxH", help="Of the figure, in pixels of 1/96 inch.")
+    ] = "1280x720",
+    scale: Annotated[
+        float,
+        typer.Option("--scale", min=0.1, max=8, help="For PNG: dots a pixel; 2 for dense screens."),
+    ] = 1.0,
+    theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours.")] = "light",
+    transparent: Annotated[
+        bool, typer.Option("--transparent", help="Leave the background out.")
+    ] = False,
+) -> None:
+    """Draw one figure of a run into a file.
+
+    The file carries where its numbers come from: model, tokens, target, precision, sum and error.
+    """
+    if out.suffix.lower() not in _ENDINGS:
+        raise CircuitviewError(f"{out}: can't tell the format; end it in .svg, .pdf or .png")
+    if not math.isfinite(floor):
+        raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
+    width, height = parse_size(size)
+    heads = None if head is None else parse_heads(head)
+    question = Question(model, prompt, target, versus, dest, no_bos, dtype)
+    opened, expansion = question.answer()
+    from circuitview.figures.theme import theme as theme_called
+
+    drawing = _Drawing(opened, expansion, theme_called(theme), width, height)
+    draw: dict[FigureKind, Callable[[], Figure]] = {
+        "diagram": lambda: drawing.diagram(floor),
+        "attention": lambda: drawing.attention(heads, mode),
+        "ov": lambda: drawing.ov(heads, sense),
+        "table": lambda: drawing.table(top),
+    }
+    write(draw[figure](), out, scale, transparent)
+
+
+class _Drawing:
+    """The figures of one expansion at one size."""
+
+    def __init__(
+        self, model: "Model", expansion: "Expansion", theme: "Theme", width: int, height: int
+    ) -> None:
+        self.model = model
+        self.expansion = expansion
+        self.theme = theme
+        self.width, self.height = float(width), float(height)
+
+    def diagram(self, floor: float) -> "Figure":
+        from circuitview.figures.compose import provenance
+        from circuitview.figures.diagram import diagram_figure
+
+        return diagram_figure(
+            self.expansion,
+            theme=self.theme,
+            width=self.width,
+            height=self.height,
+            floor=floor,
+            captioned=True,
+            description=provenance(self.expansion),
+        )
+
+    def attention(
+        self, heads: tuple[Head, ...] | None, mode: Literal["pattern", "scores", "value-weighted"]
+    ) -> "Figure":
+        from circuitview.figures.compose import attention_figure
+
+        return attention_figure(
+            self.expansion,
+            self._heads(heads),
+            mode,
+            theme=self.theme,
+            width=self.width,
+            height=self.height,
+        )
+
+    def ov(self, heads: tuple[Head, ...] | None, sense: Literal["everything", "token"]) -> "Figure":
+        from circuitview.core.ov import ov_breakdown
+        from circuitview.figures.compose import ov_figure
+
+        expansion = self.expansion
+        breakdown = ov_breakdown(expansion.recording, expansion.target, self._heads(heads), sense)
+        return ov_figure(
+            expansion,
+            breakdown,
+            self.model.tokenizer.labels,
+            theme=self.theme,
+            width=self.width,
+            height=self.height,
+        )
+
+    def table(self, top: int) -> "Figure":
+        from circuitview.figures.compose import paths_figure
+
+        return paths_figure(
+            self.expansion, top, theme=self.theme, width=self.width, height=self.height
+        )
+
+    def _heads(self, heads: tuple[Head, ...] | None) -> tuple[Head, ...]:
+        """The chain asked for, checked against the model; the strongest head where none was.
+
+        Raises:
+            CircuitviewError: where the model has no such head.
+        """
+        from circuitview.core.ov import strongest_head
+
+        if heads is None:
+            return (strongest_head(self.expansion.recording, self.expansion.target),)
+        config = self.model.config
+        for head in heads:
+            if head.layer >= config.n_layers or head.head >= config.n_heads:
+                raise CircuitviewError(
+                    f"{self.model.name} has no head {head}: its layers are 0 to "
+                    f"{config.n_layers - 1}, its heads 0 to {config.n_heads - 1}"
+                )
+        return heads
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Width and height of "1280x720" in pixels.
+
+    Raises:
+        CircuitviewError: where `text` is no such size, or one that can't be drawn.
+    """
+    match = re.fullmatch(r"(\d{1,6})[x×](\d{1,6})", text.strip().lower(), re.ASCII)
+    least, most = _SIDES
+    sides = [int(group) for group in match.groups()] if match else []
+    if len(sides) != 2 or not all(least <= side <= most for side in sides):
+        raise CircuitviewError(
+            f"size {text!r} is not WIDTHxHEIGHT with sides from {least} to {most}, like 1280x720"
+        )
+    return sides[0], sides[1]
+
+
+def parse_heads(text: str) -> tuple[Head, ...]:
+    """The chain that "1.4" or "0.3>1.4" names.
+
+    Raises:
+        CircuitviewError: where a part is no head, or the layers don't rise.
+    """
+    heads = tuple(Head.parse(part) for part in text.split(">"))
+    if any(later.layer <= earlier.layer for earlier, later in pairwise(heads)):
+        raise CircuitviewError(f"{text!r} is no chain of heads: layers must rise, like 0.3>1.4")
+    return heads
+
+
+def write(figure: "Figure", out: FilePath, scale: float, transparent: bool) -> None:
+    """Put `figure` at `out`; SVG without Qt, the others with Qt off screen.
+
+    Raises:
+        CircuitviewError: where it can't be written.
+    """
+    if out.suffix.lower() == ".svg":
+        from circuitview.figures.svg import write_svg
+
+        write_svg(replace(figure, background=None) if transparent else figure, out)
+        return
+    if not has_display():
+        # Whatever platform is set, there is no screen for it: Qt would abort.
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from circuitview.gui.paint import write_figure
+
+    write_figure(figure, out, scale, transparent)

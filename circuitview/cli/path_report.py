@@ -1,0 +1,163 @@
+"""The paths of an expansion as JSON, CSV and text; numbers in JSON and CSV in full precision."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from circuitview.core.expansion import Expansion
+from circuitview.core.model import Model
+from circuitview.core.path import PathTerm, group_of
+from circuitview.figures import numbers
+from circuitview.figures.compose import dtype_name
+from circuitview.figures.ledger import Ledger, LedgerGroup, ledger
+
+_SOURCES_SHOWN = 3
+
+
+def token_text(model: Model, token: int) -> str:
+    """The token's own text, as --target takes it; its label where it is no whole text."""
+    text = model.tokenizer.text(token)
+    return model.tokenizer.label(token) if text is None else text
+
+
+def as_json(model: Model, expansion: Expansion, top: int, by_source: bool) -> dict[str, Any]:
+    """What --format json writes; sum of terms + constant + remainder + error = logit."""
+    target, prompt = expansion.target, expansion.recording.prompt
+    book = ledger(expansion, top)
+    versus = target.versus
+    return {
+        "model": model.name,
+        "tokens": [token_text(model, token) for token in prompt.token_ids],
+        "token_ids": list(prompt.token_ids),
+        "dest": target.dest,
+        "target": token_text(model, target.token),
+        "target_id": target.token,
+        "versus": None if versus is None else token_text(model, versus),
+        "versus_id": versus,
+        "dtype": dtype_name(expansion),
+        "logit": expansion.logit,
+        "probability": expansion.probability,
+        "constant": expansion.constant,
+        "remainder": book.remainder,
+        "error": expansion.error,
+        "n_paths": expansion.n_paths,
+        "terms": [_term(term, by_source) for term in book.listed],
+        "groups": expansion.groups,
+    }
+
+
+def _term(term: PathTerm, by_source: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "path": term.path.label,
+        "source": str(term.path.source),
+        "heads": [str(head) for head in term.path.heads],
+        "kind": term.path.kind,
+        "contribution": term.contribution,
+    }
+    if by_source:
+        entry["by_source"] = term.by_source.tolist()
+    return entry
+
+
+def as_csv(expansion: Expansion, top: int, by_source: bool) -> str:
+    """What --format csv writes: one row a path, then b_U and the remainder."""
+    book = ledger(expansion, top)
+    labels = expansion.recording.prompt.labels if by_source else ()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    sources = [f"from {place} {label}" for place, label in enumerate(labels)]
+    writer.writerow(["path", "source", "heads", "kind", "group", "contribution", *sources])
+    for term in book.listed:
+        path = term.path
+        chain = " > ".join(map(str, path.heads))
+        moved = map(repr, term.by_source.tolist()) if by_source else ()
+        fixed = [path.label, str(path.source), chain, path.kind, group_of(path)]
+        writer.writerow([*fixed, repr(term.contribution), *moved])
+    nothing = [""] * len(labels)
+    group = book.groups[-1].name
+    writer.writerow(["b_U", "b_U", "", "constant", group, repr(expansion.constant), *nothing])
+    writer.writerow(["remainder", "", "", "remainder", "", repr(float(book.remainder)), *nothing])
+    return text.getvalue()
+
+
+def as_table(model: Model, expansion: Expansion, prompt: str, top: int, by_source: bool) -> str:
+    """What --format table writes: groups with subtotals, then the sum and what it must equal."""
+    book = ledger(expansion, top)
+    labels = expansion.recording.prompt.labels
+    lines = [*_heading(model, expansion, prompt), ""]
+    rows = [row for group in book.groups for row in _group_rows(group, labels, by_source)]
+    name_width = max(len("model's logit"), *(len(row[0]) for row in rows))
+    for name, inner, outer, note in rows:
+        lines.append(f"{name:<{name_width}}  {inner:>10}  {outer:>10}  {note}".rstrip())
+    lines.append("─" * (name_width + 24))
+    difference = expansion.target.versus is not None
+    closing = [
+        ("sum", _number(expansion.total)),
+        ("model's difference" if difference else "model's logit", _number(expansion.logit)),
+        ("probability difference" if difference else "probability", _number(expansion.probability)),
+        ("error", numbers.error(expansion.error)),
+    ]
+    lines += [f"{name:<{name_width + 12}}  {value:>10}" for name, value in closing]
+    lines += _not_listed(book, expansion)
+    return "\n".join(lines) + "\n"
+
+
+def _heading(model: Model, expansion: Expansion, prompt: str) -> list[str]:
+    target, labels = expansion.target, expansion.recording.prompt.labels
+    versus = "" if target.versus is None else f" versus {target.versus_label}"
+    return [
+        f"{model.name}: {prompt if len(prompt) <= 80 else prompt[:79] + '…'!r}",
+        f"{len(labels)} tokens: {_shortened(labels)}",
+        (
+            f"target {target.label}{versus} at dest {target.dest} ({labels[target.dest]}), "
+            f"{dtype_name(expansion)}, patterns and norm scales held; numbers in logits"
+        ),
+    ]
+
+
+def _shortened(labels: Sequence[str], most: int = 24) -> str:
+    if len(labels) <= most:
+        return " ".join(labels)
+    return " ".join([*labels[: most // 2], "…", *labels[-most // 2 :]])
+
+
+def _group_rows(
+    group: LedgerGroup, labels: Sequence[str], by_source: bool
+) -> list[tuple[str, str, str, str]]:
+    """Name, number in the inner column, number in the outer column, and a note, for each line."""
+    rows = [(group.name, "", _number(group.total), "")]
+    for term in group.terms:
+        note = _largest_sources(term, labels) if by_source else ""
+        rows.append((f"  {term.path.label}", _number(term.contribution), "", note))
+    if group.constant is not None:
+        rows.append(("  b_U", _number(group.constant), "", ""))
+    if group.n_rest:
+        more = "more" if group.terms else "not listed"
+        rows.append((f"  {group.n_rest:,} {more}", _number(group.rest), "", ""))
+    return rows
+
+
+def _largest_sources(term: PathTerm, labels: Sequence[str]) -> str:
+    """The positions where most of a path starts: "␣tea@5 +3.21  ␣drink@8 −0.40"."""
+    order = np.argsort(-np.abs(term.by_source), kind="stable")[:_SOURCES_SHOWN]
+    return "  ".join(
+        f"{labels[src]}@{src} {numbers.logits(float(term.by_source[src]), signed=True)}"
+        for src in order
+        if term.by_source[src] != 0
+    )
+
+
+def _not_listed(book: Ledger, expansion: Expansion) -> list[str]:
+    if not book.n_rest:
+        return []
+    listed, paths = len(book.listed), expansion.n_paths
+    others = f"the other {book.n_rest:,} bring {_number(book.remainder)}, counted in above"
+    return [f"{listed:,} of {paths:,} paths listed; {others}"]
+
+
+def _number(value: float) -> str:
+    text = f"{value:.4f}"
+    return text.replace("-", numbers.MINUS) if text.strip("-0.") else text.lstrip("-")

@@ -1,0 +1,58 @@
+"""`circuitview paths`: every path to a logit, as a table, as JSON or as CSV."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from circuitview.cli.options import (
+    DestOption,
+    DtypeOption,
+    ModelArgument,
+    NoBosOption,
+    PromptOption,
+    TargetOption,
+    TopOption,
+    VersusOption,
+)
+from circuitview.cli.outcome import emit, emit_json
+from circuitview.cli.question import Question
+
+Format = Literal["table", "json", "csv"]
+
+
+def paths(
+    model: ModelArgument,
+    prompt: PromptOption,
+    target: TargetOption = None,
+    versus: VersusOption = None,
+    dest: DestOption = -1,
+    no_bos: NoBosOption = False,
+    top: TopOption = 50,
+    by_source: Annotated[
+        bool,
+        typer.Option(
+            "--by-source",
+            help="Say what starts at each position: as a list in each JSON term, a column each in "
+            "CSV, the largest three in the table.",
+        ),
+    ] = False,
+    dtype: DtypeOption = "float32",
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = "table",
+) -> None:
+    """List the paths to a target's logit, and the sum that proves them.
+
+    Attention patterns and norm scales are held at what the model did on this prompt. What --top
+    leaves out is summed exactly: terms + constant + remainder + error = logit. In CSV the last two
+    rows are the constant b_U and the remainder, so that the column adds up too. Exit code 1 where
+    the paths do not add up to the model's own logit.
+    """
+    question = Question(model, prompt, target, versus, dest, no_bos, dtype)
+    opened, expansion = question.answer()
+    from circuitview.cli import path_report
+
+    if form == "json":
+        emit_json(path_report.as_json(opened, expansion, top, by_source))
+    elif form == "csv":
+        emit(path_report.as_csv(expansion, top, by_source))
+    else:
+        emit(path_report.as_table(opened, expansion, prompt, top, by_source))

@@ -1,0 +1,99 @@
+"""What every path writes into the final stream, computed forwards.
+
+expansion.py grows a path from the target backwards and keeps position and direction apart. Here a
+source is pushed through the heads, layer after layer, and arrives as vectors: no step is shared, so
+that the two check each other. The vectors of all paths sum to the final stream, at every dest.
+Source: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from circuitview.core.names import Head, Source
+from circuitview.core.path import Path
+from circuitview.core.recording import Recording
+from circuitview.core.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class PathVectors:
+    """What paths write into the final stream.
+
+    Attributes:
+        recording: the run that is explained.
+        paths: by source, then in the order in which the layers extend them.
+        written: before the division by the final scale, in the unit of the stream.
+    """
+
+    recording: Recording
+    paths: tuple[Path, ...]
+    written: Float[Tensor, "path pos d_model"]
+
+    def contributions(self, target: Target) -> Float[Tensor, " path"]:
+        """Each path's share of the target [logits], in float64; the final scale is held fixed."""
+        direction = target.direction(self.recording.weights).double()  # [d_model]
+        scale = self.recording.final_scale[target.dest]
+        return self.written[:, target.dest].double() @ direction / scale  # [path]
+
+
+def path_vectors(recording: Recording, most: int | None = None) -> PathVectors:
+    """What each path of at most `most` heads (None: every path) writes at each dest.
+
+    Held fixed: patterns and norm scales, as recorded. Memory: n_paths n d_model numbers, and the
+    number of paths grows as (1 + n_heads) ^ n_layers; in deep models give `most`.
+    """
+    with torch.inference_mode():
+        found = [source_vectors(recording, source, most) for source in recording.weights.sources]
+        paths = tuple(path for some, _ in found for path in some)
+        return PathVectors(recording, paths, torch.cat([written for _, written in found]))
+
+
+def source_vectors(
+    recording: Recording, source: Source, most: int | None = None
+) -> tuple[tuple[Path, ...], Float[Tensor, "path pos d_model"]]:
+    """The paths that start at `source`, with at most `most` heads, and what each writes."""
+    config = recording.weights.config
+    longest = config.n_layers if most is None else most
+    chains: list[tuple[Head, ...]] = [()]
+    written = recording.source(source).unsqueeze(0)  # [path, pos, d_model]
+    for layer in range(source.layer + 1, config.n_layers):
+        short = [place for place, chain in enumerate(chains) if len(chain) < longest]
+        if not short:
+            break
+        moved = _through_layer(recording, layer, written[short])  # [head, path, pos, d_model]
+        chains += [
+            (*chains[place], Head(layer, head)) for head in range(config.n_heads) for place in short
+        ]
+        written = torch.cat([written, moved.flatten(0, 1)])
+    return tuple(Path(source, chain) for chain in chains), written
+
+
+def path_vector(recording: Recording, path: Path) -> Float[Tensor, "pos d_model"]:
+    """What one path writes into the final stream at each dest.
+
+    Taking it out of the final stream is the frozen removal of the path: every logit falls by
+    exactly its contribution. Held fixed: patterns and norm scales, as recorded.
+    """
+    with torch.inference_mode():
+        weights = recording.weights
+        written = recording.source(path.source)  # [pos, d_model]
+        for head in path.heads:
+            read = written / recording.ln_scale[head.layer].unsqueeze(-1)  # [src, d_model]
+            values = read @ weights.W_V[head.layer, head.head]  # [src, d_head]
+            mixed = recording.pattern[head.layer, head.head] @ values  # [dest, d_head]
+            written = mixed @ weights.W_O[head.layer, head.head]  # [dest, d_model]
+        return written
+
+
+def _through_layer(
+    recording: Recording, layer: int, stream: Float[Tensor, "path pos d_model"]
+) -> Float[Tensor, "head path pos d_model"]:
+    """What each head of `layer` makes of streams, value biases left out."""
+    weights = recording.weights
+    read = stream / recording.ln_scale[layer].unsqueeze(-1)  # [path, src, d_model]
+    values = read @ weights.W_V[layer].unsqueeze(1)  # [head, path, src, d_head]
+    mixed = recording.pattern[layer].unsqueeze(1) @ values  # [head, path, dest, d_head]
+    return mixed @ weights.W_O[layer].unsqueeze(1)  # [head, path, dest, d_model]

@@ -1,0 +1,266 @@
+"""Core results as finished figures, the same for the command line and the window's exports.
+
+What a figure says about its origin is composed here: the heading names the run; the description
+that travels in the file holds version, model, tokens, target, precision, what was held, the sum.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from circuitview import __version__
+from circuitview.core.names import CircuitviewError, Head
+from circuitview.figures import numbers
+from circuitview.figures.figure import Figure
+from circuitview.figures.heading import MARGIN, heading
+from circuitview.figures.heatmap import Mode, heatmap_figure
+from circuitview.figures.ledger import Ledger, LedgerGroup, ledger
+from circuitview.figures.ov_bars import OVRow
+from circuitview.figures.ov_bars import ov_figure as bars_figure
+from circuitview.figures.path_table import TableRow, table_figure
+from circuitview.figures.theme import Theme
+
+if TYPE_CHECKING:  # torch loads only where something is computed
+    from circuitview.core.expansion import Expansion
+    from circuitview.core.ov import OVBreakdown
+    from circuitview.core.path import PathTerm
+
+# What table_figure needs around its rows and for each, at least: rows are counted before drawing.
+_TABLE_RIM, _TABLE_ROW = 24 + MARGIN, 19
+_MODES: dict[Mode, str] = {
+    "pattern": "attention pattern",
+    "scores": "scores before softmax",
+    "value-weighted": "pattern × norm of what is moved",
+}
+_SENSES = {
+    "token": "what the source's own embedding sends",
+    "everything": "everything that its last hop carries",
+}
+
+
+def provenance(expansion: "Expansion") -> str:
+    """Where the numbers come from, in a few lines: travels in every exported file."""
+    prompt, target = expansion.recording.prompt, expansion.target
+    versus = "" if target.versus is None else f" − {target.versus_label} (id {target.versus})"
+    error = numbers.error(expansion.error)
+    tokens = " ".join(
+        f"{label}({token})" for label, token in zip(prompt.labels, prompt.token_ids, strict=True)
+    )
+    return "\n".join(
+        [
+            f"circuitview {__version__}, model {prompt.model}, {dtype_name(expansion)}",
+            f"{len(prompt)} tokens with their ids: {tokens}",
+            f"target {target.label} (id {target.token}){versus} at dest {target.dest}",
+            "attention patterns and norm scales held as recorded; norms folded into the weights",
+            f"sum {expansion.total!r}, model's logit {expansion.logit!r}, error {error}",
+        ]
+    )
+
+
+def dtype_name(expansion: "Expansion") -> str:
+    """The precision of the run, "float32" or "float64"."""
+    return str(expansion.recording.weights.dtype).removeprefix("torch.")
+
+
+def run_line(expansion: "Expansion") -> str:
+    """Which run a figure is of, for its heading: model, target and dest."""
+    prompt, target = expansion.recording.prompt, expansion.target
+    return (
+        f"{prompt.model}, target {target} at dest {target.dest} ({prompt.labels[target.dest]}), "
+        f"{dtype_name(expansion)}"
+    )
+
+
+def chain_name(heads: Sequence[Head]) -> str:
+    """What a chain is called: "Head 1.4", "Virtual head 0.3 > 1.4"."""
+    kind = "Head" if len(heads) == 1 else "Virtual head"
+    return f"{kind} {' > '.join(map(str, heads))}"
+
+
+def attention_values(
+    expansion: "Expansion", heads: tuple[Head, ...], mode: Mode
+) -> npt.NDArray[np.float64]:
+    """What a heatmap of the chain `heads` shows [dest, src].
+
+    Held fixed: patterns and norm scales, as recorded. Value-weighted entries are norms, in the unit
+    of the stream, and never negative.
+
+    Raises:
+        CircuitviewError: for the scores of several heads, which have none in common.
+    """
+    from circuitview.core.ov import chain_pattern, value_weighted
+
+    recording = expansion.recording
+    if mode == "scores":
+        if len(heads) > 1:
+            raise CircuitviewError(
+                f"{chain_name(heads)} has no scores of its own; choose pattern or value-weighted"
+            )
+        values = recording.scores[heads[0].layer, heads[0].head]  # [dest, src]
+    elif mode == "pattern":
+        values = chain_pattern(recording, heads)  # [dest, src]
+    else:
+        values = value_weighted(recording, heads)  # [dest, src]
+    return np.asarray(values.double().numpy())
+
+
+def attention_figure(
+    expansion: "Expansion",
+    heads: tuple[Head, ...],
+    mode: Mode = "pattern",
+    *,
+    theme: Theme,
+    width: float,
+    height: float,
+    source: int | None = None,
+    values: npt.NDArray[np.float64] | None = None,
+) -> Figure:
+    """The heatmap of a head, or of a virtual head, with the target's dest outlined.
+
+    Args:
+        expansion: must balance.
+        heads: the chain, nearest the source first.
+        mode: what its cells hold.
+        theme: whose colours.
+        width, height: pixels.
+        source: the src position to mark, or None.
+        values: [dest, src], where they are known already.
+
+    Raises:
+        ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
+        CircuitviewError: see attention_values.
+    """
+    expansion.require_balance()
+    return heatmap_figure(
+        attention_values(expansion, heads, mode) if values is None else values,
+        expansion.recording.prompt.labels,
+        title=f"{chain_name(heads)}: {_MODES[mode]}",
+        subtitle=run_line(expansion),
+        mode=mode,
+        theme=theme,
+        width=width,
+        height=height,
+        dest=expansion.target.dest,
+        source=source,
+        description=provenance(expansion),
+        unit="norm" if mode == "value-weighted" else None,
+    )
+
+
+def ov_figure(
+    expansion: "Expansion",
+    breakdown: "OVBreakdown",
+    vocabulary: Sequence[str],
+    *,
+    theme: Theme,
+    width: float,
+    height: float,
+) -> Figure:
+    """A chain's part of the logit by source token: weight × column value = contribution.
+
+    Args:
+        expansion: must balance.
+        breakdown: of the same recording and target.
+        vocabulary: [d_vocab], the label of every token.
+        theme: whose colours.
+        width, height: pixels.
+
+    Raises:
+        ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
+    """
+    expansion.require_balance()
+    labels = expansion.recording.prompt.labels
+    rows = [
+        OVRow(
+            label=label if labels.count(label) == 1 else f"{src} {label}",
+            weight=float(breakdown.weight[src]),
+            value=float(breakdown.value[src]),
+            contribution=float(breakdown.contribution[src]),
+            raises=tuple((vocabulary[token], value) for token, value in breakdown.raises[src]),
+            lowers=tuple((vocabulary[token], value) for token, value in breakdown.lowers[src]),
+        )
+        for src, label in enumerate(labels)
+    ]
+    return bars_figure(
+        rows,
+        title=f"{chain_name(breakdown.heads)} by source: {_SENSES[breakdown.sense]}",
+        subtitle=run_line(expansion),
+        theme=theme,
+        width=width,
+        height=height,
+        description=provenance(expansion),
+    )
+
+
+def paths_figure(
+    expansion: "Expansion", top: int, *, theme: Theme, width: float, height: float
+) -> Figure:
+    """The paths as a table: groups with subtotals, then the sum and what it must equal.
+
+    Args:
+        expansion: must balance.
+        top: how many paths are listed at most; fewer where there is no room, the rest summed.
+        theme: whose colours.
+        width, height: pixels.
+
+    Raises:
+        ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
+    """
+    expansion.require_balance()
+    title, subtitle = f"Paths to {expansion.target}", run_line(expansion)
+    _, below = heading(title, subtitle, theme, width)
+    capacity = int((height - below - _TABLE_RIM) // _TABLE_ROW)
+    return table_figure(
+        ("path", "starts mostly at", "logits"),
+        _fitting_rows(expansion, min(top, len(expansion.paths)), capacity),
+        title=title,
+        subtitle=subtitle,
+        theme=theme,
+        width=width,
+        height=height,
+        description=provenance(expansion),
+    )
+
+
+def _fitting_rows(expansion: "Expansion", top: int, capacity: int) -> list[TableRow]:
+    """The rows of the ledger with the most listed paths, up to `top`, that has room."""
+    # Each path takes a line, each group one or two more: start near, then step down.
+    for listed in range(min(top, max(capacity, 0)), 0, -1):
+        rows = _rows(ledger(expansion, listed), expansion)
+        if len(rows) <= capacity:
+            return rows
+    return _rows(ledger(expansion, 0), expansion)
+
+
+def _rows(book: Ledger, expansion: "Expansion") -> list[TableRow]:
+    labels = expansion.recording.prompt.labels
+    rows = [row for group in book.groups for row in _group_rows(group, labels)]
+    difference = "" if expansion.target.versus is None else " difference"
+    closing: list[tuple[str, str | float]] = [
+        ("sum", expansion.total),
+        (f"model's logit{difference}", expansion.logit),
+        (f"probability{difference}", numbers.percent(expansion.probability)),
+        ("error", numbers.error(expansion.error)),
+    ]
+    return [*rows, *(TableRow((name, "", value), "total") for name, value in closing)]
+
+
+def _group_rows(group: LedgerGroup, labels: Sequence[str]) -> list[TableRow]:
+    rows = [TableRow((group.name, "", group.total), "group")]
+    for term in group.terms:
+        cells = (term.path.label, _main_source(term, labels), term.contribution)
+        rows.append(TableRow(cells, data=term.path))
+    if group.constant is not None:
+        rows.append(TableRow(("b_U", "", group.constant)))
+    if group.n_rest:
+        more = f"{group.n_rest:,} more" if group.terms else f"{group.n_rest:,} not listed"
+        rows.append(TableRow((more, "", group.rest), id="more"))
+    return rows
+
+
+def _main_source(term: "PathTerm", labels: Sequence[str]) -> str:
+    """The position that brings most of a path: "4 ␣tea +2.86"."""
+    src = int(np.abs(term.by_source).argmax())
+    return f"{src} {labels[src]} {numbers.logits(float(term.by_source[src]), signed=True)}"

@@ -1,0 +1,9 @@
+"""The residual-stream diagram.
+
+geometry (its parts), tokens and layout (where they stand), ribbon and style (shapes and sizes),
+labels (words), drawing (all of it as one Figure).
+"""
+
+from circuitview.figures.diagram.drawing import diagram_figure
+
+__all__ = ["diagram_figure"]

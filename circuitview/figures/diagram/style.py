@@ -1,0 +1,22 @@
+"""Sizes of the diagram's text and gaps, and the frame they leave."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Sizes that follow the room there is."""
+
+    small: float
+    label: float
+    heading: float
+    total: float
+    gap: float
+
+    @classmethod
+    def for_size(cls, width: float, height: float, n_heads: int) -> "Style":
+        large = min(1.5, max(0.88, min(width / 1100, height / 610)))
+        # The nets of the heads stand between the nodes: give them a line each while there is room.
+        line = 17.0 * large
+        gap = min(line, max(5.0, 0.42 * height / max(n_heads + 2, 1)))
+        return cls(10.5 * large, 12 * large, 13 * large, 21 * large, gap)

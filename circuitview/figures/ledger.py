@@ -1,0 +1,84 @@
+"""The paths of an expansion as a ledger: groups with their listed paths and subtotals.
+
+Every group adds up: its listed paths, b_U where it belongs, and the rest that is not listed one by
+one. The command line and the exported table write the same ledger.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from circuitview.core.names import TOKEN
+from circuitview.core.path import PathTerm, count_chains, group_names, group_of
+
+if TYPE_CHECKING:  # torch loads only where something is computed
+    from circuitview.core.expansion import Expansion
+
+# The group that holds b_U, and all paths that don't start at the token.
+BIASES = "positions and biases"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LedgerGroup:
+    """One group of paths (logits).
+
+    Attributes:
+        total: every path of the group, listed or not, and the constant.
+        terms: the listed paths, the largest |contribution| first.
+        constant: the part of b_U; None where it is not in this group.
+        rest: the paths not listed, `n_rest` of them.
+    """
+
+    name: str
+    total: float
+    terms: tuple[PathTerm, ...]
+    constant: float | None
+    rest: float
+    n_rest: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ledger:
+    """All groups of one expansion (logits).
+
+    Attributes:
+        listed: the listed paths of all groups, the largest |contribution| first.
+        remainder: the sum of all paths that are not listed, `n_rest` of them.
+    """
+
+    groups: tuple[LedgerGroup, ...]
+    listed: tuple[PathTerm, ...]
+    remainder: float
+    n_rest: int
+
+
+def ledger(expansion: "Expansion", top: int | None = None) -> Ledger:
+    """The ledger that lists the `top` largest paths of `expansion`, or all that it lists itself."""
+    terms = expansion.terms
+    listed = terms if top is None else terms[:top]
+    remainder = expansion.remainder + sum(term.contribution for term in terms[len(listed) :])
+    names = group_names(expansion.recording.weights.config.n_layers)
+    counts = _counts(expansion)
+    groups = []
+    for name in names:
+        mine = tuple(term for term in listed if group_of(term.path) == name)
+        constant = expansion.constant if name == BIASES else None
+        total = expansion.groups[name]
+        known = sum(term.contribution for term in mine) + (constant or 0.0)
+        n_rest = counts[name] - len(mine)
+        rest = total - known if n_rest else 0.0
+        groups.append(LedgerGroup(name, total, mine, constant, rest, n_rest))
+    return Ledger(tuple(groups), listed, remainder, expansion.n_paths - len(listed))
+
+
+def _counts(expansion: "Expansion") -> dict[str, int]:
+    """How many paths each group has, listed or not."""
+    counts = dict.fromkeys(group_names(expansion.recording.weights.config.n_layers), 0)
+    for path in expansion.paths:
+        counts[group_of(path)] += 1
+    if expansion.n_unlisted:
+        config = expansion.recording.weights.config
+        token = count_chains(config.n_layers, config.n_heads, above=TOKEN.layer)
+        deep = token - sum(path.source == TOKEN for path in expansion.paths)
+        counts["virtual heads"] += deep
+        counts[BIASES] += expansion.n_unlisted - deep
+    return counts

@@ -1,0 +1,167 @@
+"""The menus: every act of the window, with the platform's shortcuts.
+
+One Menus object keeps all actions; what they do is given to it as bound methods by the window.
+"""
+
+from typing import Protocol
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
+
+from circuitview.gui.dock_host import DockHost
+from circuitview.gui.opening import Opener
+from circuitview.session.settings import ThemeChoice
+
+_THEMES: tuple[tuple[ThemeChoice, str], ...] = (
+    ("system", "&Follow the system"),
+    ("light", "&Light"),
+    ("dark", "&Dark"),
+)
+Shortcut = QKeySequence.StandardKey | str | None
+
+
+class Acts(Protocol):
+    """What the menus call on the window."""
+
+    def export_diagram(self) -> None: ...
+    def export_panel(self) -> None: ...
+    def copy_picture(self) -> None: ...
+    def copy_numbers(self) -> None: ...
+    def copy_balance(self) -> None: ...
+    def clear_selection(self) -> None: ...
+    def zoom_in(self) -> None: ...
+    def zoom_out(self) -> None: ...
+    def fit(self) -> None: ...
+    def reset_layout(self) -> None: ...
+    def float_panel(self) -> None: ...
+    def maximise_panel(self) -> None: ...
+    def choose_theme(self, choice: ThemeChoice) -> None: ...
+    def edit_prompt(self) -> None: ...
+    def toggle_bos(self) -> None: ...
+    def dest_left(self) -> None: ...
+    def dest_right(self) -> None: ...
+    def dest_last(self) -> None: ...
+    def top_prediction(self) -> None: ...
+    def strongest_head(self) -> None: ...
+    def toggle_precision(self, exact: bool) -> None: ...
+    def show_held_fixed(self) -> None: ...
+    def show_shortcuts(self) -> None: ...
+    def show_about(self) -> None: ...
+    def close(self) -> bool: ...
+
+
+class Menus(QObject):
+    """Builds the menu bar and keeps its actions."""
+
+    def __init__(
+        self, bar: QMenuBar, acts: Acts, opener: Opener, host: DockHost, parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self._acts, self._opener, self._host = acts, opener, host
+        self.actions_by_name: dict[str, QAction] = {}
+        self.theme_group = QActionGroup(self)
+        self._menus: list[QMenu] = []
+        self._file(self._menu(bar, "&File"))
+        self._edit(self._menu(bar, "&Edit"))
+        self._view(self._menu(bar, "&View"))
+        self._prompt(self._menu(bar, "&Prompt"))
+        self._help(self._menu(bar, "&Help"))
+
+    def _menu(self, bar: QMenuBar, title: str) -> QMenu:
+        menu = QMenu(title, bar)
+        bar.addMenu(menu)
+        self._menus.append(menu)
+        return menu
+
+    def _act(self, menu: QMenu, text: str, does: object, shortcut: Shortcut = None) -> QAction:
+        action = QAction(text, self)
+        if shortcut is not None:
+            action.setShortcut(QKeySequence(shortcut))
+        action.triggered.connect(does)
+        menu.addAction(action)
+        self.actions_by_name[text.replace("&", "").rstrip("…")] = action
+        return action
+
+    def _file(self, menu: QMenu) -> None:
+        key, acts = QKeySequence.StandardKey, self._acts
+        self._act(menu, "&Open folder…", self._opener.choose_folder, key.Open)
+        menu.addMenu(self._opener.models_menu)
+        menu.addMenu(self._opener.recent_menu)
+        menu.addSeparator()
+        self._act(menu, "&Export diagram…", acts.export_diagram, "Ctrl+Shift+E")
+        self._act(menu, "Export &panel…", acts.export_panel, "Ctrl+E")
+        self._act(menu, "&Copy picture", acts.copy_picture, "Ctrl+Shift+C")
+        menu.addSeparator()
+        leave = self._act(menu, "&Quit", acts.close, key.Quit)
+        leave.setMenuRole(QAction.MenuRole.QuitRole)
+        if leave.shortcut().isEmpty():
+            leave.setShortcut("Ctrl+Q")
+
+    def _edit(self, menu: QMenu) -> None:
+        acts = self._acts
+        self._act(menu, "Copy &numbers", acts.copy_numbers, "Ctrl+Alt+C")
+        self._act(menu, "Copy &balance", acts.copy_balance)
+        menu.addSeparator()
+        self._act(menu, "&Select nothing", acts.clear_selection, "Ctrl+Shift+A")
+
+    def _view(self, menu: QMenu) -> None:
+        key, acts = QKeySequence.StandardKey, self._acts
+        self._act(menu, "Zoom &in", acts.zoom_in, key.ZoomIn)
+        self._act(menu, "Zoom &out", acts.zoom_out, key.ZoomOut)
+        self._act(menu, "&Fit the diagram", acts.fit, "Ctrl+0")
+        menu.addSeparator()
+        for dock in self._host.docks.values():
+            menu.addAction(dock.toggleViewAction())
+        menu.addSeparator()
+        self._act(menu, "&Maximise panel", acts.maximise_panel, "Ctrl+M")
+        self._act(menu, "F&loat panel", acts.float_panel, "Ctrl+Shift+F")
+        self._act(menu, "&Reset layout", acts.reset_layout)
+        menu.addSeparator()
+        themes = QMenu("&Theme", menu)
+        menu.addMenu(themes)
+        self._menus.append(themes)
+        for choice, text in _THEMES:
+            action = self.theme_group.addAction(text)
+            action.setCheckable(True)
+            action.setData(choice)
+            themes.addAction(action)
+        self.theme_group.triggered.connect(self._on_theme)
+
+    def _prompt(self, menu: QMenu) -> None:
+        acts = self._acts
+        self._act(menu, "&Edit the prompt", acts.edit_prompt, "Ctrl+L")
+        self._act(menu, "&BOS on or off", acts.toggle_bos, "Ctrl+B")
+        menu.addSeparator()
+        self._act(menu, "Dest one &left", acts.dest_left, "Alt+Left")
+        self._act(menu, "Dest one &right", acts.dest_right, "Alt+Right")
+        self._act(menu, "&Dest last", acts.dest_last, "Alt+End")
+        menu.addSeparator()
+        self._act(menu, "&Top prediction as target", acts.top_prediction, "Ctrl+T")
+        self._act(menu, "&Strongest head in the panels", acts.strongest_head, "Ctrl+H")
+        menu.addSeparator()
+        self.exact = self._act(menu, "&Compute in float64", acts.toggle_precision)
+        self.exact.setCheckable(True)
+
+    def _help(self, menu: QMenu) -> None:
+        acts = self._acts
+        self._act(menu, "&What is held fixed", acts.show_held_fixed, "F1")
+        self._act(menu, "&Keyboard shortcuts", acts.show_shortcuts)
+        about = self._act(menu, "&About circuitview", acts.show_about)
+        about.setMenuRole(QAction.MenuRole.AboutRole)
+
+    def _on_theme(self, action: QAction) -> None:
+        self._acts.choose_theme(action.data())
+
+    def show_theme(self, choice: ThemeChoice) -> None:
+        """Tick the chosen theme."""
+        for action in self.theme_group.actions():
+            action.setChecked(action.data() == choice)
+
+    def shortcuts(self) -> list[tuple[str, str]]:
+        """What each shortcut does, for the help page."""
+        return [
+            (name, action.shortcut().toString(QKeySequence.SequenceFormat.NativeText))
+            for name, action in self.actions_by_name.items()
+            if not action.shortcut().isEmpty()
+        ]

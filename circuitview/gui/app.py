@@ -1,0 +1,158 @@
+"""Starting the window: it is on the screen before torch is imported.
+
+Nothing imported here loads torch; the worker does, once the window has painted. What goes wrong
+anywhere is logged and told in the window's strip, never swallowed.
+"""
+
+import logging
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path as FilePath
+from types import TracebackType
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
+
+from circuitview.core.bundled import DEFAULT_MODEL, bundled_names
+from circuitview.core.names import CircuitviewError
+from circuitview.gui.document import Document
+from circuitview.gui.icons import program_icon
+from circuitview.gui.interrupt import Interrupt
+from circuitview.gui.jobs import JobRunner, worker_context
+from circuitview.gui.main_window import MainWindow
+from circuitview.gui.settings_store import SettingsStore
+from circuitview.gui.theming import style_application
+from circuitview.session.settings import Settings
+from circuitview.session.state import State
+
+log = logging.getLogger(__name__)
+
+DESKTOP_NAME = "io.github.circuitview.circuitview"
+
+
+def main(model: str | None = None, prompt: str | None = None) -> int:
+    """Open the window and stay until it is closed; the exit code.
+
+    Args:
+        model: a bundled name or a folder; None opens what was open last.
+        prompt: what the model reads; None takes the last one.
+    """
+    os.environ.setdefault("PYQTGRAPH_QT_LIB", "PySide6")
+    logging.basicConfig(level=logging.WARNING, format="circuitview: %(message)s")
+    app = application()
+    store = SettingsStore()
+    document = Document(JobRunner(worker_context), first_state(store.settings, model, prompt))
+    window = MainWindow(document, store)
+    window.first_painted.connect(Start(document).begin)
+    hook = ExceptionHook(document)
+    hook.install()
+    interrupt = Interrupt(window.close, app)
+    window.show()
+    try:
+        return app.exec()
+    finally:
+        document.jobs.shutdown()
+        interrupt.stop()
+        hook.remove()
+
+
+def application() -> QApplication:
+    """The QApplication with the program's name, icon, font and look."""
+    running = QApplication.instance()
+    app = running if isinstance(running, QApplication) else QApplication(sys.argv[:1])
+    app.setApplicationName("circuitview")
+    app.setApplicationDisplayName("circuitview")
+    app.setDesktopFileName(DESKTOP_NAME)
+    style_application(app)
+    try:
+        app.setWindowIcon(program_icon())
+    except CircuitviewError as error:
+        log.warning("%s", error)
+    return app
+
+
+def first_state(settings: Settings, model: str | None, prompt: str | None) -> State:
+    """What is asked first: the arguments, else the last time's, else the defaults."""
+    state = State()
+    if model is not None:
+        state = state.with_model(absolute(model), prompt or settings.prompt or state.prompt)
+    else:
+        last = settings.model or state.model
+        state = state.with_model(last, prompt or settings.prompt or state.prompt)
+        if prompt is None and settings.model:
+            return _with_bos(state, settings.prepend_bos)
+    return state
+
+
+def _with_bos(state: State, prepend_bos: bool | None) -> State:
+    from dataclasses import replace
+
+    return replace(state, prepend_bos=prepend_bos)
+
+
+def absolute(model: str) -> str:
+    """A bundled name as it is; a folder in full, so that it is found again next time."""
+    return model if model in bundled_names() else str(FilePath(model).expanduser().absolute())
+
+
+class Start(QObject):
+    """Begins the first analysis once the window is on the screen."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
+
+    def begin(self) -> None:
+        """Ask for the first state; where that fails the default model steps in."""
+        # What drawing will need takes long to import: in the worker, the window stays awake.
+        self._document.jobs.start(_warm_up, urgent=True)
+        names = bundled_names()
+        usual = DEFAULT_MODEL if DEFAULT_MODEL in names or not names else names[0]
+        self._document.start(fallback=State().with_model(usual))
+
+
+def _warm_up() -> None:
+    import circuitview.gui.plots  # noqa: F401
+    from circuitview.figures.text_width import width
+
+    for bold in (False, True):
+        width("reads the font", 12, bold)
+
+
+class ExceptionHook:
+    """Whatever no one caught: to the log, and into the window's strip."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._telling = False
+        self._before = sys.excepthook, threading.excepthook
+
+    def install(self) -> None:
+        sys.excepthook = self._on_exception
+        threading.excepthook = self._on_thread_exception
+
+    def remove(self) -> None:
+        sys.excepthook, threading.excepthook = self._before
+
+    def _on_exception(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            QApplication.quit()
+            return
+        log.error("not caught", exc_info=(kind, error, trace))
+        if self._telling:  # telling it failed too: the log has both
+            return
+        self._telling = True
+        try:
+            details = "".join(traceback.format_exception(kind, error, trace))
+            self._document.report(
+                f"something went wrong in the program: {kind.__name__}: {error}", details
+            )
+        finally:
+            self._telling = False
+
+    def _on_thread_exception(self, hooked: threading.ExceptHookArgs) -> None:
+        log.error("not caught in a thread", exc_info=hooked.exc_value)

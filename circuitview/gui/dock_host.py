@@ -1,0 +1,160 @@
+"""Diagram in the middle, panels in docks around it: their arrangement, saved and brought back.
+
+A QMainWindow inside the window: so the prompt and the tokens stand over the whole width, and docks
+flank only the diagram. Panels are found in gui/panels: a module with PANEL brings one.
+"""
+
+import base64
+import logging
+from importlib import import_module
+from pkgutil import iter_modules
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtWidgets import QApplication, QMainWindow, QTabWidget, QWidget
+
+import circuitview.gui.panels
+from circuitview.gui.document import Document
+from circuitview.gui.panel_dock import PanelDock
+from circuitview.gui.panels.panel import AREAS, Panel
+from circuitview.session.state import Snapshot
+
+log = logging.getLogger(__name__)
+
+# Raised when the panels or their first arrangement change: an older layout is not brought back.
+LAYOUT_VERSION = 1
+_SIDE_SHARE = {"left": 0.22, "right": 0.26}
+_BOTTOM_SHARE = 0.22
+
+
+def find_panels() -> list[type[Panel]]:
+    """The panel classes, by area and order. A module that can't be imported is logged, left out."""
+    found: list[type[Panel]] = []
+    for module in iter_modules(circuitview.gui.panels.__path__):
+        try:
+            panel = getattr(
+                import_module(f"{circuitview.gui.panels.__name__}.{module.name}"), "PANEL", None
+            )
+        except Exception:
+            log.exception("panel module %s can't be imported", module.name)
+            continue
+        if panel is not None:
+            found.append(panel)
+    return sorted(found, key=lambda panel: (panel.AREA, panel.ORDER, panel.NAME))
+
+
+class DockHost(QMainWindow):
+    """Signals: export_asked(name of a panel)."""
+
+    export_asked = Signal(str)
+
+    def __init__(self, document: Document, centre: QWidget, panels: list[type[Panel]]) -> None:
+        super().__init__()
+        self.setWindowFlags(Qt.WindowType.Widget)
+        options = QMainWindow.DockOption
+        self.setDockOptions(
+            options.AllowNestedDocks | options.AllowTabbedDocks | options.AnimatedDocks
+        )
+        self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+        for corner, area in (
+            (Qt.Corner.TopLeftCorner, "left"),
+            (Qt.Corner.BottomLeftCorner, "left"),
+            (Qt.Corner.TopRightCorner, "right"),
+            (Qt.Corner.BottomRightCorner, "right"),
+        ):
+            self.setCorner(corner, AREAS[area])
+        self._centre = centre
+        self.setCentralWidget(centre)
+        self.docks: dict[str, PanelDock] = {}
+        self._maximised: QByteArray | None = None
+        for panel in panels:
+            self._add(panel, document)
+        self._focused: PanelDock | None = None
+        document.changed.connect(self._on_changed)
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            app.focusChanged.connect(self._on_focus)
+
+    def _add(self, panel: type[Panel], document: Document) -> None:
+        try:
+            dock = PanelDock(panel(document))
+        except Exception:
+            log.exception("panel %s can't be made", panel.NAME)
+            return
+        self.docks[panel.NAME] = dock
+        self.addDockWidget(AREAS[panel.AREA], dock)
+        dock.export_asked.connect(self.export_asked)
+        dock.maximise_asked.connect(self.toggle_maximised)
+
+    def _on_changed(self, snapshot: Snapshot, _before: Snapshot) -> None:
+        for dock in self.docks.values():
+            dock.show_snapshot(snapshot)
+
+    # --- arrangement -----------------------------------------------------------------------------
+
+    def arrange_first(self, width: int, height: int) -> None:
+        """The arrangement of a fresh installation, for a host of that size."""
+        self._maximised = None
+        self._centre.show()
+        for dock in self.docks.values():
+            dock.setFloating(False)
+            self.removeDockWidget(dock)
+            self.addDockWidget(AREAS[dock.panel.AREA], dock)
+            dock.show()
+        for area, share in _SIDE_SHARE.items():
+            beside = [dock for dock in self.docks.values() if area == dock.panel.AREA]
+            self.resizeDocks(
+                beside[:1],
+                [max(280, round(width * share))] * len(beside[:1]),
+                Qt.Orientation.Horizontal,
+            )
+            self.resizeDocks(
+                beside, [height // max(len(beside), 1)] * len(beside), Qt.Orientation.Vertical
+            )
+        below = [dock for dock in self.docks.values() if dock.panel.AREA == "bottom"]
+        self.resizeDocks(
+            below, [round(height * _BOTTOM_SHARE)] * len(below), Qt.Orientation.Vertical
+        )
+
+    def toggle_maximised(self, name: str) -> None:
+        """Let one panel fill the window, or bring the arrangement back."""
+        if self._maximised is not None:
+            self.restore_arrangement()
+            return
+        self._maximised = self.saveState(LAYOUT_VERSION)
+        for other, dock in self.docks.items():
+            dock.setVisible(other == name)
+        self.docks[name].setFloating(False)
+        self._centre.hide()
+
+    def restore_arrangement(self) -> None:
+        """End what toggle_maximised began."""
+        if self._maximised is not None:
+            state, self._maximised = self._maximised, None
+            self._centre.show()
+            self.restoreState(state, LAYOUT_VERSION)
+
+    @property
+    def maximised(self) -> bool:
+        return self._maximised is not None
+
+    def focused_dock(self) -> PanelDock | None:
+        """The dock that has the keyboard, or had it last."""
+        return self._focused if self._focused and not self._focused.isHidden() else None
+
+    def _on_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
+        for dock in self.docks.values():
+            if new is not None and dock.isAncestorOf(new):
+                self._focused = dock
+
+    def layout_text(self) -> str:
+        """The arrangement as text, for the settings."""
+        state = self._maximised if self._maximised is not None else self.saveState(LAYOUT_VERSION)
+        return base64.b64encode(state.data()).decode()
+
+    def restore_layout(self, text: str) -> bool:
+        """Bring back an arrangement; False where it belongs to other panels or is damaged."""
+        try:
+            state = base64.b64decode(text, validate=True)
+        except ValueError:
+            return False
+        return bool(text) and self.restoreState(QByteArray(state), LAYOUT_VERSION)

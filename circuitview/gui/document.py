@@ -1,0 +1,216 @@
+"""The document: what is asked, what is shown, and the only way from one to the other.
+
+    document.edit(change) -> State -> pipeline in the worker -> Snapshot -> `changed` -> views
+
+`state` is what was asked last, `snapshot` what can be shown: results with the very state that they
+belong to. While the worker computes, views keep the last snapshot; visual fields (selection, floor,
+theme) apply at once. Answers to a question that is no longer asked are dropped.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+
+from PySide6.QtCore import QObject, Signal
+
+from circuitview.core.names import Head
+from circuitview.core.path import Path
+from circuitview.core.progress import Progress
+from circuitview.gui.jobs import Failure, Job, JobProgress, JobRunner
+from circuitview.session.opening import Answer, opening_steps
+from circuitview.session.pipeline import Pipeline
+from circuitview.session.state import Results, Selection, Snapshot, State
+
+
+class Document(QObject):
+    """One analysis, shared by all views.
+
+    Signals:
+        changed: (the new Snapshot, the one before). Compare the two to draw only what differs.
+        asked: the new State, before anything is computed; for fields that show what was asked.
+        computing_changed: what is being done, or "" when all is.
+    """
+
+    changed = Signal(object, object)
+    asked = Signal(object)
+    computing_changed = Signal(str)
+
+    def __init__(
+        self, jobs: JobRunner, state: State | None = None, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.jobs = jobs
+        self.pipeline = Pipeline()
+        self._state = state or State()
+        self._snapshot = Snapshot(self._state)
+        self._good = self._snapshot  # the last that could be computed
+        self._job: Job | None = None
+        self._doing = ""
+        self._fallback: State | None = None
+        self._carried: tuple[str, str] | None = None
+
+    @property
+    def state(self) -> State:
+        """What was asked last."""
+        return self._state
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is shown."""
+        return self._snapshot
+
+    @property
+    def computing(self) -> bool:
+        return self._job is not None
+
+    @property
+    def doing(self) -> str:
+        """What is being computed, or ""."""
+        return self._doing
+
+    def start(self, fallback: State | None = None) -> None:
+        """Compute the first state; where that fails, say so and compute `fallback`."""
+        self._fallback = fallback
+        self.asked.emit(self._state)
+        self._ask()
+
+    def edit(self, change: Callable[[State], State]) -> None:
+        """Ask for `change` of what was asked last."""
+        self.set(change(self._state))
+
+    def set(self, state: State) -> None:
+        """Ask for `state`."""
+        before, self._state = self._state, state
+        if state == before:
+            return
+        self.asked.emit(state)
+        if state.asks_the_same(before):
+            self._draw_as(state)
+        elif state.asks_the_same(self._snapshot.state) and not self._snapshot.failure:
+            # Back to what is on the screen before the other answer came.
+            self._drop_job()
+            self._say("")
+            self._draw_as(state)
+        else:
+            self._ask()
+
+    def select_path(self, path: Path | None) -> None:
+        """Pick out one path, or nothing."""
+        self.edit(lambda state: replace(state, selection=_picked(state.selection, path, None)))
+
+    def select_head(self, head: Head | None) -> None:
+        """Pick out all paths through a head, or nothing."""
+        self.edit(lambda state: replace(state, selection=_picked(state.selection, None, head)))
+
+    def select_source(self, source: int | None) -> None:
+        """Mark a source position, or none."""
+        self.edit(lambda state: replace(state, selection=replace(state.selection, source=source)))
+
+    def open_chain(self, heads: tuple[Head, ...] | None) -> None:
+        """Show a chain of heads in the panels; None the strongest head."""
+        self.edit(lambda state: replace(state, opened=heads or None))
+
+    def report(self, text: str, details: str | None = None) -> None:
+        """Tell the user of a failure outside the pipeline; what is shown stays."""
+        if self._snapshot.refused:  # the reason for the refusal has to stay readable
+            text = f"{self._snapshot.failure}; {text}"
+        self._show(replace(self._snapshot, failure=text, details=details or text))
+
+    def dismiss(self) -> None:
+        """Take the failure away. A refusal stays: its numbers are not to be trusted."""
+        if self._snapshot.failure and not self._snapshot.refused:
+            self._show(replace(self._snapshot, failure=None, details=None))
+
+    # --- asking and hearing ----------------------------------------------------------------------
+
+    def _draw_as(self, state: State) -> None:
+        drawn = self._snapshot.state.drawn_as(state)
+        self._good = replace(self._good, state=self._good.state.drawn_as(state))
+        if drawn != self._snapshot.state:
+            self._show(replace(self._snapshot, state=drawn))
+
+    def _ask(self) -> None:
+        self._drop_job()
+        pipeline, state = self.pipeline, self._state
+        good = self._good.results.model
+        opens = good is None or good.key != state.model
+
+        def steps() -> Generator[Progress, None, Answer]:
+            if opens:
+                return (yield from opening_steps(pipeline, state))
+            return state, (yield from pipeline.steps(state)), None
+
+        job = self.jobs.start(steps, urgent=True)
+        job.progressed.connect(self._on_progress)
+        job.finished.connect(self._on_finished)
+        job.failed.connect(self._on_failed)
+        self._job = job
+        self._say("computing")
+
+    def _drop_job(self) -> None:
+        if self._job is not None:
+            self._job.progressed.disconnect(self._on_progress)
+            self._job.finished.disconnect(self._on_finished)
+            self._job.failed.disconnect(self._on_failed)
+            self._job.cancel()
+            self._job = None
+
+    def _on_progress(self, progress: JobProgress) -> None:
+        if progress.partials:
+            self._say(str(progress.partials[-1]))
+
+    def _on_finished(self, answer: Answer) -> None:
+        asked, results, why_another = answer
+        if why_another is not None and self._good.results.model is None:
+            # At the start the prompt was asked for by name; later the field shows the change.
+            self._carried = self._carried or (why_another, why_another)
+        # Selected and scrolled meanwhile: visual fields are those of now.
+        state = asked.drawn_as(self._state)
+        state = replace(state, selection=state.selection.within(results))
+        self._state, self._job = state, None
+        self._good = Snapshot(state, results)
+        text, details = self._carried or (None, None)
+        self._carried = self._fallback = None
+        self._say("")
+        self._show(replace(self._good, failure=text, details=details))
+
+    def _on_failed(self, failure: Failure) -> None:
+        self._job = None
+        self._say("")
+        if _refuses(failure):
+            facts = Results(model=self._good.results.model)
+            self._show(Snapshot(self._state, facts, failure.text, failure.details, refused=True))
+            return
+        if self._good.results.expansion is None and self._fallback is not None:
+            self._carried = failure.text, failure.details
+            self._state, self._fallback = self._fallback.drawn_as(self._state), None
+            self.asked.emit(self._state)
+            self._ask()
+            return
+        # What was asked can't be had; what is shown is again what is asked.
+        text, details = failure.text, failure.details
+        if self._carried is not None:
+            text, details = f"{self._carried[0]}; {text}", f"{self._carried[1]}\n{details}"
+        self._carried = None
+        self._state = self._good.state.drawn_as(self._state)
+        self._show(replace(self._good, state=self._state, failure=text, details=details))
+
+    def _say(self, doing: str) -> None:
+        if doing != self._doing:
+            self._doing = doing
+            self.computing_changed.emit(doing)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        before, self._snapshot = self._snapshot, snapshot
+        self.changed.emit(snapshot, before)
+
+
+def _picked(selection: Selection, path: Path | None, head: Head | None) -> Selection:
+    return replace(selection, path=path, head=head)
+
+
+def _refuses(failure: Failure) -> bool:
+    if not failure.expected:
+        return False
+    from circuitview.core.expansion import ImbalanceError  # loaded already: the worker raised it
+
+    return issubclass(failure.kind, ImbalanceError)

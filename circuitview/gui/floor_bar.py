@@ -1,0 +1,100 @@
+"""The floor: paths below it are drawn as one grey remainder. A slider with a scale by factors."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSlider
+
+from circuitview.figures.numbers import logits
+from circuitview.gui.document import Document
+from circuitview.session.state import Snapshot
+
+# Each step is about a tenth more, in round numbers: the E24 series.
+_ROUND = (
+    *(1.0, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 2.0, 2.2, 2.4, 2.7, 3.0),
+    *(3.3, 3.6, 3.9, 4.3, 4.7, 5.1, 5.6, 6.2, 6.8, 7.5, 8.2, 9.1),
+)
+_DECADES = (1000, 100, 10, 1)  # from 0.001 logits
+_FLOORS = (0.0, *(value / below for below in _DECADES for value in _ROUND), 10.0)
+
+
+def floor_of_step(step: int) -> float:
+    """The floor (logits) at a step of the slider; 0 at step 0."""
+    return _FLOORS[min(max(step, 0), len(_FLOORS) - 1)]
+
+
+def step_of_floor(floor: float) -> int:
+    """The step nearest to a floor (logits), by ratio."""
+    if floor <= 0:
+        return 0
+    return min(range(1, len(_FLOORS)), key=lambda step: abs(math.log(_FLOORS[step] / floor)))
+
+
+class FloorBar(QFrame):
+    """The slider, its value, and how many terms it hides."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__()
+        self.setObjectName("thin-bar")
+        self._document = document
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, len(_FLOORS) - 1)
+        self.slider.setPageStep(10)
+        self.slider.setFixedWidth(200)
+        self.slider.setAccessibleName("Floor")
+        self.slider.setToolTip(
+            "Paths smaller than this are drawn as one grey remainder; nothing is dropped"
+        )
+        self.value, self.hidden_terms = QLabel(), QLabel()
+        self.hidden_terms.setForegroundRole(self.palette().ColorRole.PlaceholderText)
+        self.hidden_terms.setMinimumWidth(20)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 8, 2)
+        row.addWidget(QLabel("Floor"))
+        row.addWidget(self.slider)
+        row.addWidget(self.value)
+        row.addWidget(self.hidden_terms, 1)
+        self.slider.valueChanged.connect(self._on_moved)
+        document.changed.connect(self._on_changed)
+        self.show_snapshot(document.snapshot)
+
+    def _on_moved(self, step: int) -> None:
+        floor = floor_of_step(step)
+        if step_of_floor(self._document.state.floor) != step:
+            self._document.edit(lambda state: replace(state, floor=floor))
+
+    def _on_changed(self, snapshot: Snapshot, before: Snapshot) -> None:
+        if (
+            snapshot.results is not before.results
+            or snapshot.state.floor != before.state.floor
+            or snapshot.refused != before.refused
+        ):
+            self.show_snapshot(snapshot)
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show the floor of `snapshot` and what it hides."""
+        floor = snapshot.state.floor
+        self.slider.blockSignals(True)
+        self.slider.setValue(step_of_floor(floor))
+        self.slider.blockSignals(False)
+        self.slider.setEnabled(snapshot.results.expansion is not None)
+        self.value.setText("0 = all paths" if floor == 0 else f"{floor:.2g} logits")
+        self.hidden_terms.setText(hidden_text(snapshot))
+
+
+def hidden_text(snapshot: Snapshot) -> str:
+    """How many terms the floor hides, and what they sum to."""
+    expansion = snapshot.results.expansion
+    if expansion is None:
+        return ""
+    small = np.abs(expansion.contributions) < snapshot.state.floor  # [path]
+    hidden = int(small.sum()) + expansion.n_unlisted
+    if not hidden:
+        return f"{expansion.n_paths} paths drawn one by one"
+    left = float(expansion.contributions[small].sum()) + expansion.remainder
+    return (
+        f"{hidden:,} of {expansion.n_paths:,} paths hidden in the remainder, "
+        f"{logits(left, signed=True)} logits together"
+    )

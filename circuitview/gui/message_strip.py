@@ -1,0 +1,61 @@
+"""Why the last thing asked could not be done: a strip over the picture, with details to copy."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
+
+from circuitview import __version__
+from circuitview.gui.document import Document
+from circuitview.session.state import Snapshot
+
+
+class MessageStrip(QFrame):
+    """Hidden while nothing is wrong. What is shown below it is the last good analysis."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__()
+        self.setObjectName("message-strip")
+        self._document = document
+        self.text = QLabel()
+        self.text.setTextFormat(Qt.TextFormat.PlainText)
+        self.text.setWordWrap(True)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.copy_button = QPushButton("Copy details")
+        self.close_button = QPushButton("Dismiss")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 6, 8, 6)
+        row.addWidget(self.text, 1)
+        row.addWidget(self.copy_button, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+        self.copy_button.clicked.connect(self.copy_details)
+        self.close_button.clicked.connect(document.dismiss)
+        document.changed.connect(self._on_changed)
+        self.hide()
+
+    def _on_changed(self, snapshot: Snapshot, before: Snapshot) -> None:
+        # A refusal stands in the diagram's place, with its numbers.
+        self.setVisible(snapshot.failure is not None and not snapshot.refused)
+        if snapshot.failure is not None:
+            text = snapshot.failure[0].upper() + snapshot.failure[1:]
+            # At the start something else may be shown instead of what was asked.
+            kept = snapshot.results.expansion is not None and snapshot.results is before.results
+            self.text.setText(text + (". The last good analysis stays." if kept else "."))
+            self.copy_button.setToolTip("Copy what to send with a report")
+
+    def copy_details(self) -> None:
+        """Put the failure, and what was asked, on the clipboard."""
+        QGuiApplication.clipboard().setText(report(self._document.snapshot))
+
+
+def report(snapshot: Snapshot) -> str:
+    """The failure at length, for a report."""
+    state = snapshot.state
+    return "\n".join(
+        [
+            f"circuitview {__version__}",
+            f"model: {state.model}",
+            f"prompt: {state.prompt!r}, BOS {state.prepend_bos}, dest {state.dest}",
+            f"target {state.target!r}, versus {state.versus!r}, {state.dtype}",
+            snapshot.details or snapshot.failure or "no failure",
+        ]
+    )

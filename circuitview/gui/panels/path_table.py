@@ -1,0 +1,347 @@
+"""Path table: every term of the logit with its contribution; sorted, filtered, grouped."""
+
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QToolButton,
+    QVBoxLayout,
+)
+
+from circuitview.core.path import Path, group_of
+from circuitview.figures import numbers
+from circuitview.figures.compose import paths_figure, provenance, run_line
+from circuitview.figures.figure import Figure
+from circuitview.figures.path_table import TableRow, table_figure
+from circuitview.figures.theme import Theme, theme
+from circuitview.gui.document import Document
+from circuitview.gui.panels.panel import Panel
+from circuitview.gui.tables.amount_delegate import AmountDelegate, BarScale
+from circuitview.gui.tables.csv_text import csv_text
+from circuitview.gui.tables.path_model import PathModel
+from circuitview.gui.tables.path_rows import (
+    CONTRIBUTION,
+    KIND,
+    KINDS,
+    PATH,
+    SHARE,
+    PathRows,
+    path_rows,
+)
+from circuitview.gui.tables.table_view import TableView
+from circuitview.session.state import Snapshot
+
+_ALL_KINDS = "all kinds"
+_SELECT_ROW = (
+    QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+)
+_NARROW_CHARACTERS, _SHORT_CHARACTERS = 65, 48
+# What an exported table needs beside its rows: heading, column names, rims; and for each row.
+_FIGURE_RIM, _FIGURE_ROW = 110, 19
+
+
+class PathTablePanel(Panel):
+    """The table. A row is a path; picking it picks the path everywhere."""
+
+    NAME = "paths"
+    TITLE = "Paths"
+    AREA = "left"
+    ORDER = 0
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._expansion: object | None = None
+        self._wanted: Path | None = None  # what the view's selection was last set to
+        self._collapsed: set[str] = set()
+        self.model = PathModel(self)
+        self._build_top()
+        self._build_view()
+        self.footer = QLabel()
+        self.footer.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.footer.setToolTip("everything that is summed, and what the rows shown add up to")
+        self.footer.setContentsMargins(2, 2, 2, 2)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setSpacing(6)
+        layout.addLayout(self._top)
+        layout.addWidget(self.view, 1)
+        layout.addWidget(self.footer)
+        self._resize_columns()
+
+    def _build_top(self) -> None:
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter: token, 1.4, virtual …")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setToolTip("words that a row must have; 1.4 finds the paths through that head")
+        self.kind = QComboBox()
+        self.kind.addItems([_ALL_KINDS, *KINDS])
+        self.kind.setToolTip("how many heads: none, one, or more")
+        self.group = QToolButton()
+        self.group.setText("Group")
+        self.group.setCheckable(True)
+        self.group.setToolTip("group the rows, with exact subtotals")
+        self.kind.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.kind.setMinimumContentsLength(7)
+        self.filter.textChanged.connect(self._narrow)
+        self.kind.currentIndexChanged.connect(self._narrow)
+        self.group.toggled.connect(self._group)
+        self._top = QHBoxLayout()
+        self._top.addWidget(self.filter, 1)
+        self._top.addWidget(self.kind)
+        self._top.addWidget(self.group)
+
+    def _build_view(self) -> None:
+        self.view = TableView(self.model)
+        self.delegate = AmountDelegate(self.view)
+        self.view.setItemDelegateForColumn(CONTRIBUTION, self.delegate)
+        header = self.view.header()
+        header.setStretchLastSection(False)
+        header.setSectionsMovable(False)
+        header.setSectionsClickable(True)
+        header.setSortIndicatorShown(True)
+        header.setSortIndicator(SHARE, Qt.SortOrder.DescendingOrder)
+        header.setSectionResizeMode(PATH, QHeaderView.ResizeMode.Stretch)
+        header.sortIndicatorChanged.connect(self._sort)
+        self.view.setRootIsDecorated(False)
+        self.view.setIndentation(self.fontMetrics().averageCharWidth() * 2)
+        self.view.opened.connect(self._open)
+        self.view.cleared.connect(self._clear)
+        self.view.expanded.connect(self._on_expanded)
+        self.view.collapsed.connect(self._on_collapsed)
+        self.view.selectionModel().selectionChanged.connect(self._on_selected)
+        self.copy_action = QAction("Copy rows", self.view)
+        self.copy_action.setShortcut("Ctrl+C")
+        self.copy_action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        self.copy_action.triggered.connect(self.copy_rows)
+        self.open_action = QAction("Open in panels", self.view)
+        self.open_action.triggered.connect(self._open)
+        self.clear_action = QAction("Clear selection", self.view)
+        self.clear_action.triggered.connect(self._clear)
+        self.view.addActions([self.copy_action, self.open_action, self.clear_action])
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+    def _resize_columns(self) -> None:
+        metrics = self.fontMetrics()
+        header = self.view.header()
+        for column, text in ((KIND, "virtual head"), (SHARE, "share ▾")):
+            header.resizeSection(column, metrics.horizontalAdvance(text) + 18)
+        self.model.set_font(self.view.font())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # Where room is short the path must be readable: its label says its kind too, and the bars
+        # can be small.
+        metrics = self.fontMetrics()
+        narrow = self.width() < metrics.averageCharWidth() * _NARROW_CHARACTERS
+        if self.view.isColumnHidden(KIND) != narrow:
+            self.view.setColumnHidden(KIND, narrow)
+        number = metrics.horizontalAdvance("−10.00") + 24
+        bar = min(max(self.width() // 5, 34), 160)
+        self.view.header().resizeSection(CONTRIBUTION, number + bar)
+        short = self.width() < metrics.averageCharWidth() * _SHORT_CHARACTERS
+        if self.view.isColumnHidden(SHARE) != short:
+            self.view.setColumnHidden(SHARE, short)
+            self.kind.setHidden(short)
+
+    # --- drawing a snapshot ----------------------------------------------------------------------
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        colours = theme(snapshot.state.theme)
+        selection = snapshot.state.selection
+        self.delegate.theme = colours
+        self.model.show_selection(selection, colours)
+        expansion = snapshot.results.expansion
+        if expansion is not self._expansion:
+            self._expansion = expansion
+            known = self.model.rows.names if self.model.rows else None
+            rows = None if expansion is None else path_rows(expansion, known)
+            self.delegate.scale = _scale(rows)
+            self.model.show_rows(rows)
+            self._after_reset()
+        if selection.path != self._wanted:
+            self._wanted = selection.path
+            self._select_wanted()
+
+    def _after_reset(self) -> None:
+        """Bring back what a model reset takes: open groups, the selected row, the sums."""
+        if self.group.isChecked():
+            self._expand_groups()
+        self._select_wanted()
+        self._tell_sums()
+
+    def _select_wanted(self) -> None:
+        chosen = self.view.selectionModel()
+        index = self.model.index_of(self._wanted)
+        if not index.isValid():
+            chosen.clear()
+        elif self._sole_path() != self._wanted:
+            chosen.setCurrentIndex(index, _SELECT_ROW)
+            self.view.scrollTo(index)
+
+    def _sole_path(self) -> Path | None:
+        """The path of the selected row, where exactly one is selected."""
+        rows = self.view.selectionModel().selectedRows()
+        return self.model.path_at(rows[0]) if len(rows) == 1 else None
+
+    def _tell_sums(self) -> None:
+        rows = self.model.rows
+        if rows is None:
+            self.footer.setText("")
+            return
+        text = f"{rows.n_terms:,} terms add up to {numbers.logits(rows.total)}"
+        if self.model.narrowed:
+            n_shown = len(self.model.shown_rows)
+            shown = numbers.logits(self.model.shown_sum(), signed=True)
+            text += f" · {n_shown:,} shown: {shown}"
+        self.footer.setText(text)
+
+    # --- what the user does ----------------------------------------------------------------------
+
+    def _on_selected(self) -> None:
+        path = self._sole_path()
+        if path is not None and path != self.document.state.selection.path:
+            self._wanted = path  # it is selected here already
+            self.document.select_path(path)
+
+    def _open(self) -> None:
+        path = self.model.path_at(self.view.currentIndex())
+        if path is None:
+            return
+        if path != self.document.state.selection.path:
+            self.document.select_path(path)
+        if path.heads:
+            self.document.open_chain(path.heads)
+
+    def _clear(self) -> None:
+        self.view.selectionModel().clear()
+        if self.document.state.selection.anything:
+            self.document.select_path(None)
+
+    def _narrow(self) -> None:
+        kind = self.kind.currentText() if self.kind.currentIndex() > 0 else ""
+        words = self.filter.text().strip()
+        if (words, kind) != (self.model.words, self.model.kind_wanted):
+            self.model.words, self.model.kind_wanted = words, kind
+            self._arrange()
+
+    def _sort(self, column: int, order: Qt.SortOrder) -> None:
+        self.model.column = column
+        self.model.descending = order == Qt.SortOrder.DescendingOrder
+        self._arrange()
+
+    def _group(self, on: bool) -> None:
+        self.model.grouped = on
+        self.view.setRootIsDecorated(on)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.model.arrange()
+        self._after_reset()
+
+    def _expand_groups(self) -> None:
+        for place in range(self.model.rowCount()):
+            index = self.model.index(place, 0)
+            if self.model.group_at(index) not in self._collapsed:
+                self.view.expand(index)
+
+    def _on_expanded(self, index: QModelIndex) -> None:
+        self._collapsed.discard(self.model.group_at(index) or "")
+
+    def _on_collapsed(self, index: QModelIndex) -> None:
+        self._collapsed.add(self.model.group_at(index) or "")
+
+    def copy_rows(self) -> None:
+        """Put the selected rows, or all shown where none is, on the clipboard, as TSV."""
+        rows = self.model.rows
+        if rows is None:
+            return
+        indices = self.view.selectionModel().selectedRows()
+        picked = {self.model.row_at(index) for index in indices} - {None}
+        shown = [row for row in self.model.shown_rows if not picked or row in picked]
+        text = _written(rows, shown, "\t", rows.names.groups)
+        QGuiApplication.clipboard().setText(text)
+
+    # --- export ----------------------------------------------------------------------------------
+
+    def csv(self, snapshot: Snapshot) -> str | None:
+        """All rows, the largest first; they add up to the total."""
+        expansion = snapshot.results.expansion
+        if expansion is None:
+            return None
+        rows = path_rows(expansion)
+        return _written(rows, rows.order(SHARE, True).tolist(), ",", rows.names.groups)
+
+    def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
+        """The table as it stands: its groups, or its rows in their order under the filter."""
+        expansion = snapshot.results.expansion
+        if expansion is None:
+            return Figure(width, height, theme.background, (), self.TITLE)
+        if self.model.grouped and not self.model.narrowed:
+            n_paths = len(expansion.paths)
+            return paths_figure(expansion, n_paths, theme=theme, width=width, height=height)
+        rows = path_rows(expansion, self.model.rows.names if self.model.rows else None)
+        order = rows.order(self.model.column, self.model.descending)
+        keep = rows.matching(self.model.words, self.model.kind_wanted or None)
+        capacity = int((height - _FIGURE_RIM) // _FIGURE_ROW)
+        wanted = f", filter: {self._filter_words()}" if self.model.narrowed else ""
+        return table_figure(
+            ("path", "kind", "share", "logits"),
+            _listed(rows, order[keep[order]].tolist(), capacity, self.model.narrowed),
+            title=f"Paths to {expansion.target}{wanted}",
+            subtitle=run_line(expansion),
+            theme=theme,
+            width=width,
+            height=height,
+            description=provenance(expansion),
+        )
+
+    def _filter_words(self) -> str:
+        return " ".join(word for word in (self.model.words, self.model.kind_wanted) if word)
+
+
+def _scale(rows: PathRows | None) -> BarScale:
+    if rows is None or not len(rows):
+        return BarScale()
+    low, high = float(rows.contributions.min()), float(rows.contributions.max())
+    widest = max(abs(low), abs(high), float(abs(rows.subtotals).max()))
+    return BarScale(low, high, widest)
+
+
+def _listed(rows: PathRows, shown: list[int], capacity: int, narrowed: bool) -> list[TableRow]:
+    """The first rows that there is room for, the sum of the others, and the total."""
+    closing = [TableRow(("total", "", "", rows.total), "total")]
+    if narrowed:
+        of_shown = float(rows.contributions[shown].sum())
+        closing.insert(0, TableRow(("sum of these", "", "", of_shown), "total"))
+    n_kept = len(shown)
+    if len(shown) + len(closing) > capacity:
+        n_kept = max(capacity - len(closing) - 1, 0)
+    table = []
+    for row in shown[:n_kept]:
+        share = numbers.percent(float(rows.shares[row]))
+        cells = (rows.label(row), rows.kind(row), share, float(rows.contributions[row]))
+        table.append(TableRow(cells, data=rows.path(row)))
+    if n_kept < len(shown):
+        rest = float(rows.contributions[shown[n_kept:]].sum())
+        table.append(TableRow((f"{len(shown) - n_kept:,} more", "", "", rest), id="more"))
+    return [*table, *closing]
+
+
+def _written(rows: PathRows, shown: list[int], between: str, groups: tuple[str, ...]) -> str:
+    """`shown` as lines of cells, numbers at full precision."""
+    lines = []
+    for row in shown:
+        path = rows.path(row)
+        group = group_of(path) if path is not None else groups[rows.group[row]]
+        amount, share = float(rows.contributions[row]), float(rows.shares[row])
+        lines.append((rows.label(row), rows.kind(row), group, amount, share))
+    return csv_text(("path", "kind", "group", "contribution", "share"), lines, between)
+
+
+PANEL = PathTablePanel

@@ -1,0 +1,86 @@
+"""The sum that proves the picture, in one line; the window, the diagram and the command line say it
+in the same words.
+
+    direct 3.07 + layer 0 0.38 + layer 1 15.29 + virtual 1.06 + positions and biases 2.96 = 22.76;
+    model 22.76; error 2e-6
+
+The groups and the total are the core's own: nothing is added up here.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from circuitview.core.expansion import Expansion
+
+HELD_FIXED = "patterns and norm scales held"
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The parts of the line.
+
+    Attributes:
+        groups: name and sum of each group (logits), in the order in which they are shown.
+        total: what they add up to; `model` is the model's own logit, or difference of logits.
+        error: model minus total.
+        balanced: whether rounding explains the error.
+        dtype: "float32" or "float64".
+    """
+
+    groups: tuple[tuple[str, float], ...]
+    total: float
+    model: float
+    error: float
+    balanced: bool
+    dtype: str
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        words = " + ".join(f"{name} {_logits(value)}" for name, value in self.groups)
+        end = "" if self.balanced else " passes the tolerance"
+        return (
+            f"{words} = {_logits(self.total)}; model {_logits(self.model)}; "
+            f"error {_error(self.error)}{end}"
+        )
+
+
+def balance(expansion: "Expansion") -> Balance:
+    """The balance of `expansion`."""
+    return Balance(
+        groups=tuple((short_name(name), value) for name, value in expansion.groups.items()),
+        total=expansion.total,
+        model=expansion.logit,
+        error=expansion.error,
+        balanced=expansion.balanced,
+        dtype=str(expansion.recording.weights.dtype).removeprefix("torch."),
+    )
+
+
+def balance_text(expansion: "Expansion") -> str:
+    """The balance of `expansion` as one line."""
+    return balance(expansion).text
+
+
+def short_name(group: str) -> str:
+    """A group's name where there is little room: "layer 0" for "layer-0 heads"."""
+    if group.startswith("layer-"):
+        return "layer " + group.removeprefix("layer-").removesuffix(" heads")
+    return "virtual" if group == "virtual heads" else group
+
+
+def _logits(value: float) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    text = f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def _error(value: float) -> str:
+    """The size of a rounding error, to one digit: "2e-6"."""
+    if value == 0 or not math.isfinite(value):
+        return str(abs(value)) if value else "0"
+    mantissa, exponent = f"{abs(value):.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}"

@@ -1,0 +1,245 @@
+"""From State to Results: one table says what depends on what; only what is stale is made again.
+
+Runs in the worker; torch is imported inside the stages, so that importing this module costs
+nothing. A stage is given exactly the fields and earlier values that it names, so the table can't be
+wrong about what it depends on.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.progress import Progress
+from circuitview.session.state import VISUAL, ModelFacts, Prediction, Results, State
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from circuitview.core.expansion import Expansion
+    from circuitview.core.model import DtypeName, Model
+    from circuitview.core.ov import OVBreakdown
+    from circuitview.core.prompt import Prompt
+    from circuitview.core.recording import Recording
+    from circuitview.core.target import Target
+    from circuitview.session.state import HeatmapMode, OVSense
+
+_N_PREDICTIONS = 10
+
+
+def _open(model: str) -> "Model":
+    from circuitview.core.checkpoint import open_model
+
+    return open_model(model)
+
+
+def _facts(key: str, model: "Model") -> ModelFacts:
+    return ModelFacts(model.name, key, model.config, model.tokenizer.labels)
+
+
+def _tokenise(prompt: str, prepend_bos: bool | None, model: "Model") -> "Prompt":
+    # "No BOS" is accepted where a model has none, so that one State serves several models.
+    return model.prompt(prompt, prepend_bos)
+
+
+def _record(dtype: "DtypeName", model: "Model", prompt: "Prompt") -> "Recording":
+    return model.run(prompt, dtype)
+
+
+def _aim(
+    target: str | None, versus: str | None, dest: int | None, model: "Model", run: "Recording"
+) -> "Target":
+    from circuitview.core.target import resolve_target
+
+    return resolve_target(run, model.tokenizer, target, versus, -1 if dest is None else dest)
+
+
+def _expand(run: "Recording", target: "Target") -> "Expansion":
+    from circuitview.core.expansion import expand
+
+    expansion = expand(run, target)
+    expansion.require_balance()
+    return expansion
+
+
+def _predict(model: "Model", run: "Recording", target: "Target") -> tuple[Prediction, ...]:
+    logits = run.logits[target.dest].double()  # [d_vocab]
+    chances = logits.softmax(-1)
+    best = chances.topk(min(_N_PREDICTIONS, len(chances)))
+    return tuple(
+        Prediction(token, model.tokenizer.label(token), chance, float(logits[token]))
+        for token, chance in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    )
+
+
+def _choose_chain(
+    opened: tuple[Head, ...] | None, run: "Recording", target: "Target"
+) -> tuple[Head, ...]:
+    from circuitview.core.ov import strongest_head
+
+    if not opened:
+        return (strongest_head(run, target),)
+    config = run.weights.config
+    layers = [head.layer for head in opened]
+    if (
+        max(layers) >= config.n_layers
+        or max(head.head for head in opened) >= config.n_heads
+        or sorted(set(layers)) != layers
+    ):
+        raise CircuitviewError(
+            f"{' > '.join(map(str, opened))} is no chain of this model's heads: it has "
+            f"{config.n_layers} layers of {config.n_heads}, and layers must rise"
+        )
+    return opened
+
+
+def _break_down(
+    sense: "OVSense", run: "Recording", target: "Target", chain: tuple[Head, ...]
+) -> "OVBreakdown":
+    from circuitview.core.ov import ov_breakdown
+
+    return ov_breakdown(run, target, chain, sense)
+
+
+def _map_attention(
+    mode: "HeatmapMode", run: "Recording", chain: tuple[Head, ...]
+) -> "npt.NDArray[np.float64] | None":
+    from circuitview.core.ov import chain_pattern, value_weighted
+
+    if mode == "scores" and len(chain) > 1:
+        return None
+    match mode:
+        case "pattern":
+            made = chain_pattern(run, chain)  # [dest, src]
+        case "scores":
+            made = run.scores[chain[0].layer, chain[0].head]  # [dest, src]
+        case "value-weighted":
+            made = value_weighted(run, chain)  # [dest, src]
+    array: npt.NDArray[np.float64] = made.double().numpy()
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step from state to results.
+
+    Attributes:
+        fields: the State fields that it depends on, in the order of its arguments.
+        after: the earlier stages that it depends on; their values follow as arguments.
+        make: what computes it, in the worker.
+        comparable: values are small and have an equality: an equal value leaves later stages fresh.
+        doing: what to show while it runs.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    after: tuple[str, ...]
+    make: Callable[..., Any]
+    comparable: bool = False
+    doing: str = "computing"
+
+
+STAGES = (
+    Stage("checkpoint", ("model",), (), _open, doing="opening the model"),
+    Stage("facts", ("model",), ("checkpoint",), _facts, doing="opening the model"),
+    Stage("tokens", ("prompt", "prepend_bos"), ("checkpoint",), _tokenise, comparable=True),
+    Stage("recording", ("dtype",), ("checkpoint", "tokens"), _record),
+    Stage("goal", ("target", "versus", "dest"), ("checkpoint", "recording"), _aim, comparable=True),
+    Stage("expansion", (), ("recording", "goal"), _expand),
+    Stage("predictions", (), ("checkpoint", "recording", "goal"), _predict),
+    Stage("chain", ("opened",), ("recording", "goal"), _choose_chain, comparable=True),
+    Stage("ov", ("ov_sense",), ("recording", "goal", "chain"), _break_down),
+    Stage("heatmap", ("heatmap_mode",), ("recording", "chain"), _map_attention),
+)
+# A field that no stage names would be forgotten silently.
+assert {name for stage in STAGES for name in stage.fields} == {
+    field.name for field in fields(State) if field.name not in VISUAL
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Made:
+    """A stage's last value, what it was made from, and a number that tells it from the others."""
+
+    key: tuple[object, ...]
+    serial: int
+    value: Any
+
+
+class Pipeline:
+    """Remembers each stage's last value. Belongs to one thread.
+
+    A failure leaves what was made before it: mending a prompt does not open the model again.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, _Made] = {}
+        self._serial = 0
+
+    def advance(self, state: State) -> Results:
+        """The results of `state`.
+
+        Raises:
+            CircuitviewError: where something that was asked can't be done; one line.
+            ImbalanceError: where the paths don't add up.
+        """
+        steps = self.steps(state)
+        try:
+            while True:
+                next(steps)
+        except StopIteration as end:
+            results: Results = end.value
+            return results
+
+    def steps(self, state: State) -> Generator[Progress, None, Results]:
+        """The same as a generator that stops before each stale stage, to be cancelled there."""
+        for place, stage in enumerate(STAGES):
+            key = self._key(stage, state)
+            known = self._made.get(stage.name)
+            if known is not None and known.key == key:
+                continue
+            yield Progress(place, len(STAGES), stage.doing)
+            given = [getattr(state, name) for name in stage.fields]
+            earlier = [self._made[name].value for name in stage.after]
+            value = stage.make(*given, *earlier)
+            if known is not None and stage.comparable and known.value == value:
+                self._made[stage.name] = _Made(key, known.serial, known.value)
+            else:
+                self._serial += 1
+                self._made[stage.name] = _Made(key, self._serial, value)
+        return Results(
+            model=self._made["facts"].value,
+            expansion=self._made["expansion"].value,
+            predictions=self._made["predictions"].value,
+            chain=self._made["chain"].value,
+            ov=self._made["ov"].value,
+            heatmap=self._made["heatmap"].value,
+        )
+
+    def stale(self, state: State) -> tuple[str, ...]:
+        """The stages that `state` would have made again, at most."""
+        names: list[str] = []
+        for stage in STAGES:
+            known = self._made.get(stage.name)
+            late = any(name in names for name in stage.after)
+            if late or known is None or known.key != self._key(stage, state):
+                names.append(stage.name)
+        return tuple(names)
+
+    def model_of(self, state: State) -> "Model | None":
+        """The model of `state`, where it is open."""
+        model: Model | None = self._value("checkpoint", state)
+        return model
+
+    def recorded(self, state: State) -> bool:
+        """Whether the model has read the prompt of `state`."""
+        return self._value("recording", state) is not None
+
+    def _value(self, name: str, state: State) -> Any:
+        made = None if name in self.stale(state) else self._made.get(name)
+        return None if made is None else made.value
+
+    def _key(self, stage: Stage, state: State) -> tuple[object, ...]:
+        made = (self._made[name].serial if name in self._made else -1 for name in stage.after)
+        return (*(getattr(state, name) for name in stage.fields), *made)

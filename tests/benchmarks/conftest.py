@@ -1,0 +1,84 @@
+"""Speed as ratios: the program against a yardstick measured in the same run, in turn.
+
+Machines are noisy, so a ratio past its budget is printed, and fails only at twice the budget; set
+CIRCUITVIEW_BUDGETS=strict to hold each to its budget. The table at the end is what README shows.
+"""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_SLACK = 1.0 if os.environ.get("CIRCUITVIEW_BUDGETS") == "strict" else 2.0
+_ROWS: list[dict[str, object]] = []
+
+
+@pytest.fixture
+def verdict():
+    """Call it with (what, measured, yardstick or None, budget, unit) to note and judge a figure."""
+
+    def judge(what: str, measured: float, yardstick: float | None, budget: float) -> None:
+        figure = measured if yardstick is None else measured / yardstick
+        _ROWS.append(
+            {
+                "what": what,
+                "measured_ms": 1000 * measured,
+                "yardstick_ms": None if yardstick is None else 1000 * yardstick,
+                "figure": figure if yardstick is not None else 1000 * measured,
+                "budget": budget if yardstick is not None else 1000 * budget,
+                "unit": "x" if yardstick is not None else "ms",
+            }
+        )
+        assert figure <= _SLACK * budget, f"{what}: {figure:.3g} passes {_SLACK:g} x {budget:g}"
+
+    return judge
+
+
+def in_turn(
+    first: Callable[[], object], second: Callable[[], object], rounds: int
+) -> tuple[float, float]:
+    """The medians (seconds) of two calls measured alternately, after one warm-up each."""
+    times: tuple[list[float], list[float]] = ([], [])
+    first(), second()
+    for _ in range(rounds):
+        for call, taken in zip((first, second), times, strict=True):
+            start = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not _ROWS:
+        return
+    write = terminalreporter.write_line
+    terminalreporter.section(f"ratios on {machine()}")
+    write("| what | measured | yardstick | figure | budget |")
+    write("|---|---|---|---|---|")
+    for row in _ROWS:
+        yardstick = row["yardstick_ms"]
+        beside = "" if yardstick is None else f"{yardstick:.1f} ms"
+        write(
+            f"| {row['what']} | {row['measured_ms']:.1f} ms | {beside} | "
+            f"{row['figure']:.2f} {row['unit']} | {row['budget']:g} {row['unit']} |"
+        )
+    target = os.environ.get("CIRCUITVIEW_BENCHMARK_FILE")
+    if target:
+        Path(target).write_text(json.dumps({"machine": machine(), "rows": _ROWS}, indent=1))
+
+
+def machine() -> str:
+    """The processor, how many cores there are, and the system."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        name = models[0].split(":", 1)[1].strip() if models else name
+    return (
+        f"{name}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    )

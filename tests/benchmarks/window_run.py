@@ -1,0 +1,165 @@
+"""One run of the window in a process of its own, timed from outside; prints JSON.
+
+Run as: python window_run.py WHAT, with the start time of the process in the variable STARTED.
+WHAT: bare-window, bare-import, window.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+
+STARTED = float(os.environ["STARTED"])
+PROMPT = " ".join(["I like green tea, so I drink green"] * 8)
+N_TOKENS = 64
+CHANGES = 24
+
+
+def say(**figures: object) -> None:
+    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.flush()
+
+
+class Heartbeat:
+    """The longest time (seconds) that the event loop did not come round."""
+
+    def __init__(self) -> None:
+        from PySide6.QtCore import QTimer
+
+        self.longest = 0.0
+        self._last = time.perf_counter()
+        self.timer = QTimer()
+        self.timer.setInterval(2)
+        self.timer.timeout.connect(self.beat)
+        self.timer.start()
+
+    def beat(self) -> None:
+        now = time.perf_counter()
+        self.longest = max(self.longest, now - self._last)
+        self._last = now
+
+    def restart(self) -> None:
+        self.longest, self._last = 0.0, time.perf_counter()
+
+
+def bare_window() -> None:
+    """What no program of this kind can be faster than: the imports, and an empty window."""
+    os.environ["PYQTGRAPH_QT_LIB"] = "PySide6"
+    import pyqtgraph  # noqa: F401
+    from PySide6.QtWidgets import QApplication, QWidget
+
+    app = QApplication([])
+
+    class Window(QWidget):
+        def paintEvent(self, event):
+            say(first_paint=time.time() - STARTED)
+            app.quit()
+
+    window = Window()
+    window.resize(1440, 900)
+    window.show()
+    app.exec()
+
+
+def bare_import() -> None:
+    """An event loop beside a thread that imports torch."""
+    from PySide6.QtWidgets import QApplication, QWidget
+
+    app = QApplication([])
+    window = QWidget()
+    window.show()
+
+    def work() -> None:
+        import torch  # noqa: F401
+
+    thread = threading.Thread(target=work)
+    heart = Heartbeat()
+
+    def look() -> None:
+        if not thread.is_alive():
+            app.quit()
+
+    heart.timer.timeout.connect(look)
+    thread.start()
+    app.exec()
+    say(longest_stall=heart.longest)
+
+
+class Run:
+    """The program: loads, then changes dest and target a number of times."""
+
+    def __init__(self) -> None:
+        from circuitview.gui.app import Start, application, first_state
+        from circuitview.gui.document import Document
+        from circuitview.gui.jobs import JobRunner, worker_context
+        from circuitview.gui.main_window import MainWindow
+        from circuitview.gui.settings_store import SettingsStore
+
+        self.app = application()
+        store = SettingsStore()
+        self.document = Document(JobRunner(worker_context), first_state(store.settings, None, None))
+        self.window = MainWindow(self.document, store)
+        self.window.resize(1440, 900)
+        self.window.first_painted.connect(Start(self.document).begin)
+        self.window.first_painted.connect(self.first_painted)
+        self.document.changed.connect(self.changed)
+        self.figures: dict[str, object] = {}
+        self.asked = 0.0
+        self.taken: list[float] = []
+        self.loading = True
+        self.heart: Heartbeat | None = None
+
+    def run(self) -> None:
+        self.window.show()
+        self.app.exec()
+        self.document.jobs.shutdown()
+        say(**self.figures)
+
+    def first_painted(self) -> None:
+        self.figures["first_paint"] = time.time() - STARTED
+        self.heart = Heartbeat()
+
+    def changed(self, snapshot, before) -> None:
+        from PySide6.QtCore import QTimer
+
+        if snapshot.results.expansion is not before.results.expansion:
+            # A timer of 0 ms fires once the paint events that this change posted are done.
+            QTimer.singleShot(0, self.painted)
+
+    def painted(self) -> None:
+        from dataclasses import replace
+
+        from PySide6.QtCore import QTimer
+
+        assert self.heart is not None
+        if self.loading:
+            self.loading = False
+            self.figures["analysed"] = time.time() - STARTED
+            self.figures["stall_loading"] = self.heart.longest
+            self.asked = 0.0
+            self.document.edit(lambda state: state.with_prompt(PROMPT))
+            return
+        n = len(self.document.snapshot.results.expansion.recording.prompt)
+        if self.asked:
+            self.taken.append(time.perf_counter() - self.asked)
+        else:
+            assert n >= N_TOKENS, n
+            self.heart.restart()
+        if len(self.taken) == CHANGES:
+            self.figures["changes"] = self.taken
+            self.figures["stall_after"] = self.heart.longest
+            self.app.quit()
+            return
+        place = N_TOKENS - 1 - len(self.taken)
+        QTimer.singleShot(5, lambda: self.ask(lambda state: replace(state, dest=place)))
+
+    def ask(self, change) -> None:
+        self.asked = time.perf_counter()
+        self.document.edit(change)
+
+
+if __name__ == "__main__":
+    {"bare-window": bare_window, "bare-import": bare_import, "window": lambda: Run().run()}[
+        sys.argv[1]
+    ]()

@@ -1,0 +1,61 @@
+"""Files whole or not at all; heads and sources as they are written."""
+
+import stat
+
+import pytest
+
+from circuitview.core.files import write_bytes_whole, write_whole
+from circuitview.core.names import POSITION, TOKEN, CircuitviewError, Head, Source
+
+
+def test_written_file_has_its_content_and_ordinary_rights(tmp_path):
+    write_bytes_whole(tmp_path / "a.svg", b"figure")
+    assert (tmp_path / "a.svg").read_bytes() == b"figure"
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"")
+    assert stat.S_IMODE((tmp_path / "a.svg").stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "a.svg"
+    path.write_bytes(b"old")
+
+    def write(temporary):
+        temporary.write_bytes(b"half")
+        raise error
+
+    expected = CircuitviewError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        write_whole(path, write)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.svg"]
+    assert path.read_bytes() == b"old"
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(CircuitviewError, match="choose another folder") as caught:
+        write_bytes_whole(tmp_path / "gone" / "a.svg", b"")
+    assert "gone" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_folder_in_the_place_of_a_file_is_refused(tmp_path):
+    with pytest.raises(CircuitviewError, match="is a folder"):
+        write_bytes_whole(tmp_path, b"")
+
+
+@pytest.mark.parametrize("text", ["1.4", "L1H4", "l1h4", " 1.4 "])
+def test_head_is_parsed_as_people_write_it(text):
+    assert Head.parse(text) == Head(1, 4)
+    assert str(Head.parse(text)) == "1.4"
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.", ".4", "1.4.5", "-1.4", "head 1.4", "L1", "1,4"])
+def test_what_is_no_head_is_quoted(text):
+    with pytest.raises(CircuitviewError, match="is not a head"):
+        Head.parse(text)
+
+
+@pytest.mark.parametrize("source", [TOKEN, POSITION, Source("bias", 3), Source("mlp", 0)])
+def test_source_parses_back(source):
+    assert Source.parse(str(source)) == source

@@ -1,0 +1,100 @@
+"""Core results as figures: the ledger adds up, and each figure says what it is of."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from circuitview.core.analysis import analyse
+from circuitview.core.expansion import ImbalanceError
+from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.ov import ov_breakdown, strongest_head
+from circuitview.figures import compose
+from circuitview.figures.figure import Image, texts, walk
+from circuitview.figures.ledger import ledger
+from circuitview.figures.theme import LIGHT
+
+SENTENCE = "the cat sat on the mat . the"
+SIZE = {"theme": LIGHT, "width": 900.0, "height": 640.0}
+
+
+@pytest.fixture(scope="module")
+def induction():
+    """A two-layer model with positions and biases of its own kind."""
+    return analyse("induction-by-hand", "we like green tea so we like")
+
+
+@pytest.fixture(scope="module")
+def cat():
+    return analyse("cat-on-the-mat", SENTENCE, target="cat")
+
+
+@pytest.mark.parametrize("top", [None, 0, 1, 5, 1000])
+def test_ledger_adds_up_whatever_is_listed(induction, top):
+    book = ledger(induction, top)
+    assert math.fsum(group.total for group in book.groups) == pytest.approx(induction.total)
+    for group in book.groups:
+        parts = math.fsum(term.contribution for term in group.terms)
+        assert parts + (group.constant or 0) + group.rest == pytest.approx(group.total, abs=1e-9)
+    assert len(book.listed) + book.n_rest == induction.n_paths
+    assert sum(len(group.terms) + group.n_rest for group in book.groups) == induction.n_paths
+    listed = math.fsum(term.contribution for term in book.listed)
+    assert listed + induction.constant + book.remainder == pytest.approx(induction.total, abs=1e-9)
+
+
+def test_provenance_holds_what_is_needed_to_repeat_the_run(cat):
+    about = compose.provenance(cat)
+    for part in ("cat-on-the-mat", "float32", "the(0) cat(1)", "target cat", "dest 7", "held"):
+        assert part in about
+    assert repr(cat.logit) in about
+
+
+def test_attention_figure_outlines_dest_and_names_the_head(cat):
+    figure = compose.attention_figure(cat, (Head(0, 0),), **SIZE)
+    assert texts(figure)[0] == "Head 0.0: attention pattern"
+    assert "0.60" in texts(figure)
+    assert any(isinstance(item, Image) for item in walk(figure))
+
+
+def test_attention_values_of_a_virtual_head_are_the_product_of_patterns(induction):
+    first, second = Head(0, 1), Head(1, 0)
+    pattern = induction.recording.pattern.double().numpy()
+    values = compose.attention_values(induction, (first, second), "pattern")
+    np.testing.assert_allclose(values, pattern[1, 0] @ pattern[0, 1], atol=1e-6)
+    weighted = compose.attention_values(induction, (first, second), "value-weighted")
+    assert (weighted >= 0).all()
+
+
+def test_scores_of_a_virtual_head_are_refused(induction):
+    with pytest.raises(CircuitviewError, match="no scores of its own"):
+        compose.attention_figure(induction, (Head(0, 0), Head(1, 0)), "scores", **SIZE)
+
+
+def test_ov_figure_shows_weight_value_and_contribution(cat):
+    breakdown = ov_breakdown(cat.recording, cat.target, (Head(0, 0),))
+    figure = compose.ov_figure(cat, breakdown, ("the", "cat", "sat", "on", "mat", "."), **SIZE)
+    shown = texts(figure)
+    assert {"0.60", "+5.00", "+3.00", "+3.06"} <= set(shown)
+    assert shown[0].startswith("Head 0.0 by source")
+
+
+@pytest.mark.parametrize("height", [240.0, 420.0, 640.0, 2000.0])
+def test_paths_figure_fits_and_ends_with_the_balance(induction, height):
+    figure = compose.paths_figure(induction, 50, theme=LIGHT, width=700, height=height)
+    shown = texts(figure)
+    assert [name for name in ("sum", "model's logit", "error") if name not in shown] == []
+    lowest = max(item.y for item in walk(figure) if hasattr(item, "text"))
+    assert lowest < height
+
+
+def test_nothing_unbalanced_is_drawn(induction):
+    wrong = replace(induction, logit=induction.logit + 1)
+    heads = (strongest_head(induction.recording, induction.target),)
+    breakdown = ov_breakdown(induction.recording, induction.target, heads)
+    with pytest.raises(ImbalanceError):
+        compose.attention_figure(wrong, heads, **SIZE)
+    with pytest.raises(ImbalanceError):
+        compose.ov_figure(wrong, breakdown, (), **SIZE)
+    with pytest.raises(ImbalanceError):
+        compose.paths_figure(wrong, 50, **SIZE)

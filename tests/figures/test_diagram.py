@@ -1,0 +1,243 @@
+"""The residual-stream diagram: it shows every path once, on one scale, and nothing that leaks."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from circuitview.core.expansion import Expansion, ImbalanceError, expand
+from circuitview.core.names import TOKEN, Head
+from circuitview.core.path import Path
+from circuitview.core.target import Target
+from circuitview.figures.diagram import diagram_figure
+from circuitview.figures.diagram.geometry import Frame, Layout, SourceToken
+from circuitview.figures.diagram.layout import MOST_BANDS, lay_out
+from circuitview.figures.figure import Curve, Figure, Text, bounds, groups, walk
+from circuitview.figures.svg import svg
+from circuitview.figures.theme import DARK, LIGHT
+from circuitview.session.state import Selection
+from tests.tiny_models import Tiny, record, tiny_model
+
+FRAME = Frame(left=80, top=40, right=1100, bottom=640, gap=16)
+# Pixels: sums of a few hundred float64 thicknesses.
+CLOSE = 1e-6
+
+
+def expansion(tiny: Tiny | None = None, n: int = 9, versus: int | None = None) -> Expansion:
+    tiny = tiny or Tiny(n_heads=4, d_model=16, d_head=4, n_ctx=40, d_vocab=12)
+    model = tiny_model(tiny)
+    tokens = np.random.default_rng(3).integers(0, tiny.d_vocab, n).tolist()
+    recording = record(model, tokens)
+    labels = model.tokenizer.labels
+    other = None if versus is None else labels[versus]
+    return expand(recording, Target(n - 1, 5, labels[5], versus, other))
+
+
+@pytest.fixture(scope="module")
+def two_layers() -> Expansion:
+    return expansion()
+
+
+def edges(figure: Figure) -> dict[object, Curve]:
+    found = {}
+    for group in groups(figure):
+        if isinstance(group.data, Path) or group.data in ("remainder", "b_U"):
+            curve = group.items[0]
+            if isinstance(curve, Curve):
+                assert group.data not in found, f"{group.data} is drawn twice"
+                found[group.data] = curve
+    return found
+
+
+def test_floor_zero_draws_every_path_and_the_constant_once(two_layers):
+    drawn = edges(diagram_figure(two_layers, theme=LIGHT, width=1280, height=720))
+    assert {what for what in drawn if isinstance(what, Path)} == set(two_layers.paths)
+    assert "b_U" in drawn
+    assert "remainder" not in drawn
+
+
+def test_paths_that_are_zero_have_no_band():
+    silent = expansion(Tiny(n_heads=2))
+    nothing = replace(silent, contributions=np.where(silent.by_source.sum(-1) > 0, 0.5, 0.0))
+    nothing = replace(nothing, logit=nothing.total)
+    drawn = edges(diagram_figure(nothing, theme=LIGHT, width=1280, height=720))
+    assert len(drawn) == (nothing.contributions > 0).sum() + 1
+    assert "remainder" not in drawn
+
+
+def terms(expansion: Expansion) -> list[tuple[Path, float]]:
+    return list(zip(expansion.paths, expansion.contributions.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.05, 0.4, 1e9])
+def test_bands_add_up_to_the_total_at_every_floor(two_layers, floor):
+    layout = lay_out(two_layers, FRAME, floor)
+    assert sum(band.value for band in layout.bands) == pytest.approx(two_layers.total, abs=1e-9)
+    shown = [band for band in layout.bands if isinstance(band.what, Path)]
+    assert all(abs(band.value) >= floor for band in shown)
+    assert layout.hidden == two_layers.n_paths - len(shown)
+
+
+def test_every_band_is_as_thick_as_its_contribution(two_layers):
+    layout = lay_out(two_layers, FRAME)
+    for band in layout.bands:
+        assert band.thickness == pytest.approx(abs(band.value) * layout.scale)
+
+
+def test_a_path_is_drawn_through_its_heads_and_rides_the_lane_past_other_layers(two_layers):
+    layout = lay_out(two_layers, FRAME)
+    nodes = {node.what: node for node in layout.nodes}
+    _, lane_top, _, lane_height = layout.lane
+    for band in layout.bands:
+        if not isinstance(band.what, Path) or band.what.source.layer >= 0:
+            continue
+        heads = {head.layer: head for head in band.what.heads}
+        for layer, (_, arrive, _, leave) in enumerate(band.stops[1:-1]):
+            if layer in heads:
+                node = nodes[heads[layer]]
+                assert node.y - CLOSE <= arrive <= node.y + node.height + CLOSE
+                assert node.y - CLOSE <= leave <= node.y + node.height + CLOSE
+            else:
+                assert lane_top < arrive < lane_top + lane_height
+                assert arrive == leave
+
+
+def test_bands_at_a_node_fill_it_without_overlap(two_layers):
+    layout = lay_out(two_layers, FRAME)
+    for head in (Head(0, 1), Head(1, 2)):
+        node = next(node for node in layout.nodes if node.what == head)
+        through = [
+            band for band in layout.bands if isinstance(band.what, Path) and head in band.what.heads
+        ]
+        for side in (1, 3):
+            spans = sorted(
+                (stop[side] - band.thickness / 2, stop[side] + band.thickness / 2)
+                for band in through
+                for stop in band.stops[1:-1]
+                if math.isclose(stop[0], node.x)
+            )
+            assert spans[0][0] == pytest.approx(node.y, abs=CLOSE)
+            assert spans[-1][1] == pytest.approx(node.y + node.height, abs=CLOSE)
+            for upper, lower in itertools.pairwise(spans):
+                assert lower[0] == pytest.approx(upper[1], abs=CLOSE)
+
+
+def test_source_strands_add_up_to_the_token_paths(two_layers):
+    layout = lay_out(two_layers, FRAME)
+    token = sum(value for path, value in terms(two_layers) if path.source == TOKEN)
+    assert sum(net for _, net, _ in layout.strands) == pytest.approx(token)
+
+
+def test_a_long_prompt_shows_few_tokens_and_the_exact_rest():
+    long = expansion(n=40)
+    layout = lay_out(long, FRAME)
+    tokens = [node for node in layout.nodes if isinstance(node.what, SourceToken)]
+    assert len(tokens) < 40
+    assert layout.others == 40 - (len(tokens) - 1)
+    token = sum(value for path, value in terms(long) if path.source == TOKEN)
+    assert sum(node.net for node in tokens) == pytest.approx(token)
+    assert SourceToken(39) in {node.what for node in tokens}, "the dest token is always shown"
+
+
+def nodes_in_columns(layout: Layout) -> dict[float, list[tuple[float, float]]]:
+    columns: dict[float, list[tuple[float, float]]] = {}
+    for node in layout.nodes:
+        columns.setdefault(round(node.x, 3), []).append((node.y, node.y + node.height))
+    return columns
+
+
+@pytest.mark.parametrize(
+    "tiny",
+    [
+        Tiny(n_layers=1, n_heads=1),
+        Tiny(n_layers=2, n_heads=8, d_model=16, positional_embedding_type="none", biases=False),
+        Tiny(n_layers=3, n_heads=4),
+        Tiny(n_layers=5, n_heads=3),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("size", [(1280, 720), (700, 420)])
+def test_any_model_fits_its_frame_and_no_nodes_overlap(tiny, size):
+    found = expansion(tiny, n=7)
+    frame = Frame(left=70, top=40, right=size[0] - 120, bottom=size[1] - 40, gap=10)
+    layout = lay_out(found, frame)
+    for spans in nodes_in_columns(layout).values():
+        spans.sort()
+        assert spans[0][0] >= frame.top - CLOSE
+        assert spans[-1][1] <= frame.bottom + 1
+        for upper, lower in itertools.pairwise(spans):
+            assert lower[0] >= upper[1] - CLOSE
+    figure = diagram_figure(found, theme=DARK, width=size[0], height=size[1], captioned=True)
+    box = bounds(figure.items)
+    assert box is not None
+    assert box.left >= 0
+    assert box.top >= 0
+    assert box.right <= size[0]
+    assert box.bottom <= size[1]
+
+
+def test_labels_do_not_lie_on_one_another(two_layers):
+    for size in ((1280, 720), (900, 560), (760, 430), (1920, 1080)):
+        figure = diagram_figure(two_layers, theme=LIGHT, width=size[0], height=size[1])
+        boxes = [(item.text, bounds(item)) for item in walk(figure) if isinstance(item, Text)]
+        for (one, a), (other, b) in itertools.combinations(boxes, 2):
+            assert not a.overlaps(b), f"{one!r} lies on {other!r} at {size}"
+
+
+def test_what_takes_away_is_dashed_and_what_adds_is_not(two_layers):
+    for what, curve in edges(
+        diagram_figure(two_layers, theme=LIGHT, width=1280, height=720)
+    ).items():
+        if isinstance(what, Path) and curve.stroke:
+            value = float(two_layers.contributions[two_layers.place[what]])
+            assert bool(curve.dash) == (value < 0)
+            assert curve.stroke == (LIGHT.negative if value < 0 else LIGHT.positive)
+
+
+def test_the_title_of_a_band_tells_path_value_and_share(two_layers):
+    path = two_layers.terms[0].path
+    figure = diagram_figure(two_layers, theme=LIGHT, width=1280, height=720)
+    title = next(group.title for group in groups(figure) if group.data == path)
+    share = abs(two_layers.terms[0].contribution) / np.abs(two_layers.contributions).sum()
+    assert title is not None
+    assert title.startswith(f"{path}: ")
+    assert f"{100 * share:.1f}" in title or f"{100 * share:.0f}%" in title
+
+
+def test_a_selected_head_stands_out_with_all_its_paths(two_layers):
+    head = Head(1, 2)
+    figure = diagram_figure(
+        two_layers, theme=LIGHT, width=1280, height=720, selection=Selection(head=head)
+    )
+    for what, curve in edges(figure).items():
+        picked = isinstance(what, Path) and head in what.heads
+        assert (curve.opacity > 0.9) == picked
+
+
+def test_an_expansion_that_does_not_balance_is_never_drawn(two_layers):
+    broken = replace(two_layers, logit=two_layers.logit + 0.01 * two_layers.scale)
+    with pytest.raises(ImbalanceError, match="don't add up"):
+        diagram_figure(broken, theme=LIGHT, width=1280, height=720)
+    undefined = replace(two_layers, logit=math.nan)
+    with pytest.raises(ImbalanceError):
+        diagram_figure(undefined, theme=LIGHT, width=1280, height=720)
+
+
+def test_a_model_with_thousands_of_paths_draws_the_largest_and_the_exact_rest():
+    many = expansion(Tiny(n_layers=3, n_heads=8, d_model=16), n=6)
+    layout = lay_out(many, FRAME)
+    shown = [band for band in layout.bands if isinstance(band.what, Path)]
+    assert len(shown) == MOST_BANDS < many.n_paths
+    smallest = min(abs(band.value) for band in shown)
+    left_out = sorted(np.abs(many.contributions).tolist())[: many.n_paths - MOST_BANDS]
+    assert left_out[-1] <= smallest
+    assert sum(band.value for band in layout.bands) == pytest.approx(many.total, abs=1e-9)
+
+
+def test_a_difference_of_tokens_names_both(two_layers):
+    difference = expansion(versus=3)
+    figure = diagram_figure(difference, theme=LIGHT, width=1280, height=720)
+    assert str(difference.target) in figure.title
+    assert svg(figure).count("<title>") > 50

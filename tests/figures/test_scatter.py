@@ -1,0 +1,107 @@
+"""The scatter plot: one scale on both axes, every point inside, labels that do not collide."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from circuitview.figures.figure import Box, Curve, Group, Text, bounds, groups, texts, walk
+from circuitview.figures.scatter import (
+    ScatterPoint,
+    ScatterText,
+    fitted,
+    scatter_figure,
+    scatter_items,
+    tick_text,
+    tick_values,
+)
+from circuitview.figures.theme import LIGHT
+
+WORDS = ScatterText("Title", "note", "across", "up", "y = −x")
+
+
+def cloud(count, seed=0):
+    values = np.random.default_rng(seed).normal(scale=3.0, size=(count, 2))
+    return [ScatterPoint(f"1.{n}", float(x), float(y)) for n, (x, y) in enumerate(values)]
+
+
+@pytest.mark.parametrize("size", [(300, 240), (560, 900), (1280, 720)])
+@pytest.mark.parametrize("count", [1, 16, 144])
+def test_everything_stays_in_bounds(count, size):
+    figure = scatter_figure(cloud(count), WORDS, LIGHT, size)
+    frame = Box(0, 0, *size)
+    assert all(frame.contains(box, 1.0) for item in walk(figure) if (box := bounds(item)))
+    assert sum(group.data is not None for group in groups(figure)) == count
+
+
+def test_both_axes_have_one_scale_and_hold_zero():
+    area = Box(10, 20, 410, 220)
+    points = cloud(20)
+    scale = fitted(points, area)
+    assert scale.x(1) - scale.x(0) == pytest.approx(scale.y(0) - scale.y(1))
+    assert area.contains(Box(scale.x(0), scale.y(0), scale.x(0), scale.y(0)))
+    for point in points:
+        assert area.left <= scale.x(point.x) <= area.right
+        assert area.top <= scale.y(point.y) <= area.bottom
+
+
+def test_the_diagonal_is_where_y_is_minus_x():
+    scale = fitted(cloud(20), Box(0, 0, 400, 300))
+    items = scatter_items(cloud(20), WORDS, LIGHT, scale)
+    dashed = [item for item in walk(items) if isinstance(item, Curve) and item.dash]
+    (_, x1, y1), (_, x2, y2) = dashed[0].commands
+    assert (y2 - y1) / (x2 - x1) == pytest.approx(1.0)
+    assert (scale.y(0) - y1) / (scale.x(0) - x1) == pytest.approx(1.0)
+
+
+def test_labels_do_not_cover_one_another():
+    figure = scatter_figure(cloud(60), WORDS, LIGHT, (500, 400))
+    labels = [
+        bounds(item) for item in walk(figure) if isinstance(item, Text) and item.text[:2] == "1."
+    ]
+    assert 10 < len(labels) <= 60
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(labels, 2))
+
+
+def test_what_is_marked_is_named_even_in_a_crowd():
+    crowd = [ScatterPoint(f"1.{n}", 1.0, 1.0, marked=n == 7) for n in range(12)]
+    figure = scatter_figure(crowd, WORDS, LIGHT, (300, 260))
+    assert "1.7" in texts(figure)
+    rings = next(group for group in groups(figure) if group.data == "1.7").items
+    assert len(rings) == 2
+
+
+def test_points_that_are_all_zero_or_undefined_are_survived():
+    zero = [ScatterPoint("0.0", 0.0, 0.0)]
+    assert "0.0" in texts(scatter_figure(zero, WORDS, LIGHT, (400, 300)))
+    undefined = [ScatterPoint("0.0", math.nan, 1.0)]
+    assert "nothing measured yet" in texts(scatter_figure(undefined, WORDS, LIGHT, (400, 300)))
+
+
+def test_what_is_out_of_view_is_left_out():
+    scale = fitted([ScatterPoint("near", 1, 1)], Box(0, 0, 200, 200))
+    points = [ScatterPoint("near", 1, 1), ScatterPoint("far", 50, 50)]
+    shown = [item.data for item in scatter_items(points, WORDS, LIGHT, scale) if _is_dot(item)]
+    assert shown == ["near"]
+
+
+def test_ticks_are_round_and_written_alike():
+    ticks = tick_values(-0.31, 0.52, 600)
+    assert [tick_text(tick, ticks) for tick in ticks] == [
+        "−0.3",
+        "−0.2",
+        "−0.1",
+        "0.0",
+        "0.1",
+        "0.2",
+        "0.3",
+        "0.4",
+        "0.5",
+    ]
+    large = tick_values(-20, 35, 400)
+    assert [tick_text(tick, large) for tick in large][:3] == ["−20", "−10", "0"]
+
+
+def _is_dot(item):
+    return isinstance(item, Group) and item.data is not None

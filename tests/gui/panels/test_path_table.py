@@ -1,0 +1,219 @@
+"""The path table: its rows add up, its selection is a path."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+
+from circuitview.core.names import TOKEN, Head
+from circuitview.core.path import Path, group_names, path_table
+from circuitview.figures.theme import LIGHT
+from circuitview.gui.panels.path_table import PathTablePanel
+from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
+from circuitview.gui.tables.path_model import PathModel
+from circuitview.gui.tables.path_rows import (
+    CONTRIBUTION,
+    PATH,
+    SHARE,
+    ExtraRow,
+    PathNames,
+    PathRows,
+)
+from tests.gui.conftest import ask
+
+INDUCTION, BRAKE = Path.parse("token > 1.0"), Path.parse("token > 0.1")
+THROUGH_BRAKE = {
+    f"{source} > 0.1{rest}" for source in ("token", "position") for rest in ("", " > 1.0", " > 1.1")
+}
+
+
+@pytest.fixture
+def panel(put_up):
+    return put_up(PathTablePanel)
+
+
+def labels(panel):
+    return [panel.model.rows.label(row) for row in panel.model.shown_rows]
+
+
+def test_rows_are_all_terms_the_largest_first(panel, analysed):
+    expansion = analysed.snapshot.results.expansion
+    assert labels(panel)[:4] == ["token > 1.0", "token", "token > 0.0", "token > 0.1 > 1.0"]
+    assert len(labels(panel)) == len(expansion.paths) + 1  # b_U
+    assert panel.model.shown_sum() == pytest.approx(expansion.total)
+    assert panel.footer.text() == "19 terms add up to 8.70"
+
+
+def test_cells_say_what_a_row_is(panel):
+    texts = [panel.model.index(0, column).data() for column in range(4)]
+    assert texts == ["token > 1.0", "head", None, "61%"]
+    amount = panel.model.index(0, CONTRIBUTION).data(AMOUNT_ROLE)
+    assert amount == pytest.approx(6.0, abs=1e-5)
+
+
+def test_filter_by_head_finds_only_its_paths(panel):
+    panel.filter.setText("0.1")
+    assert set(labels(panel)) == THROUGH_BRAKE
+    assert "6 shown: −0.80" in panel.footer.text()
+    panel.filter.setText("0.1 virtual token")
+    assert len(labels(panel)) == 2
+    panel.filter.setText("")
+    panel.kind.setCurrentText("direct")
+    assert all(">" not in label for label in labels(panel))
+
+
+def test_groups_have_the_expansions_subtotals(panel, analysed):
+    panel.group.setChecked(True)
+    model, groups = panel.model, analysed.snapshot.results.expansion.groups
+    for place, (name, total) in enumerate(groups.items()):
+        index = model.index(place, PATH)
+        assert model.group_at(index) == name
+        shown = model.index(place, CONTRIBUTION).data(AMOUNT_ROLE)
+        assert shown == pytest.approx(total, abs=1e-9)
+        members = [
+            model.index(row, CONTRIBUTION, index).data(AMOUNT_ROLE)
+            for row in range(model.rowCount(index))
+        ]
+        assert sum(members) == pytest.approx(total, abs=1e-9)
+        assert panel.view.isExpanded(index)
+
+
+def test_a_collapsed_group_stays_collapsed(qtbot, panel, analysed):
+    panel.group.setChecked(True)
+    panel.view.collapse(panel.model.index(1, 0))
+    ask(qtbot, analysed, lambda state: replace(state, dest=4))
+    assert not panel.view.isExpanded(panel.model.index(1, 0))
+    assert panel.view.isExpanded(panel.model.index(2, 0))
+
+
+def test_a_click_selects_the_path_everywhere(qtbot, panel, analysed):
+    click(qtbot, panel, panel.model.index(0, 0))
+    assert analysed.state.selection.path == INDUCTION
+
+
+def test_selection_survives_a_model_reset_by_path(qtbot, panel, analysed):
+    click(qtbot, panel, panel.model.index_of(BRAKE))
+    before = panel.model.index_of(BRAKE).row()
+    panel.view.header().setSortIndicator(CONTRIBUTION, Qt.SortOrder.AscendingOrder)
+    assert panel.model.index_of(BRAKE).row() != before
+    assert panel._sole_path() == BRAKE
+    ask(qtbot, analysed, lambda state: replace(state, dest=5))
+    assert panel._sole_path() == BRAKE
+    panel.group.setChecked(True)
+    assert panel._sole_path() == BRAKE
+    assert analysed.state.selection.path == BRAKE
+
+
+def test_a_path_selected_elsewhere_is_selected_here(panel, analysed):
+    analysed.select_path(BRAKE)
+    assert panel._sole_path() == BRAKE
+    analysed.select_path(None)
+    assert panel._sole_path() is None
+
+
+def test_a_head_selected_elsewhere_tints_its_paths(panel, analysed):
+    analysed.select_head(Head(0, 1))
+    tinted = {
+        panel.model.index(row, 0).data()
+        for row in range(panel.model.rowCount())
+        if panel.model.index(row, 0).data(Qt.ItemDataRole.BackgroundRole) is not None
+    }
+    assert tinted == THROUGH_BRAKE
+
+
+def test_double_click_and_enter_open_the_chain(qtbot, panel, analysed):
+    index = panel.model.index_of(Path.parse("token > 0.1 > 1.0"))
+    where = panel.view.visualRect(index).center()
+    qtbot.mouseClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    qtbot.mouseDClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    assert analysed.state.opened == (Head(0, 1), Head(1, 0))
+    panel.view.setCurrentIndex(panel.model.index_of(INDUCTION))
+    qtbot.keyClick(panel.view, Qt.Key.Key_Return)
+    assert analysed.state.opened == (Head(1, 0),)
+
+
+def test_escape_clears_the_selection(qtbot, panel, analysed):
+    click(qtbot, panel, panel.model.index(0, 0))
+    qtbot.keyClick(panel.view, Qt.Key.Key_Escape)
+    assert not analysed.state.selection.anything
+    assert panel._sole_path() is None
+
+
+def test_copied_rows_are_tab_separated(panel, analysed):
+    analysed.select_path(BRAKE)
+    panel.copy_rows()
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert lines[0].split("\t")[:2] == ["path", "kind"]
+    assert lines[1].split("\t")[:3] == ["token > 0.1", "head", "layer-0 heads"]
+    assert len(lines) == 2
+
+
+def test_exported_rows_stand_as_in_the_table(panel, analysed):
+    panel.filter.setText("virtual")
+    figure = panel.figure(analysed.snapshot, LIGHT, 600, 400)
+    assert "virtual" in figure.title
+    panel.filter.setText("")
+    panel.group.setChecked(True)
+    assert "virtual" not in panel.figure(analysed.snapshot, LIGHT, 600, 400).title
+
+
+def test_ten_thousand_rows_keep_their_remainder_and_selection(qtbot, panel, analysed):
+    paths, _ = path_table(12, 12, 2, (TOKEN,))
+    groups = group_names(12)
+    contributions = np.random.default_rng(0).normal(size=len(paths) + 1)
+    extra = ExtraRow("9 longer paths", "not listed", groups.index("virtual heads"), 3.5)
+    contributions[-1] = extra.contribution
+    rows = PathRows(
+        PathNames(paths, groups),
+        (extra,),
+        contributions,
+        np.zeros(len(groups)),
+        float(contributions.sum()),
+        len(paths) + 10,
+    )
+    model = PathModel(panel)
+    model.show_rows(rows)
+    assert model.rowCount() == len(paths) + 1 > 9_500
+    assert model.index_of(paths[-1]).isValid()
+    model.words = "longer"
+    model.arrange()
+    assert model.shown_sum() == 3.5
+    model.words, model.grouped = "11.11", True
+    model.arrange()
+    assert model.shown_rows
+    assert all(Head(11, 11) in paths[row].heads for row in model.shown_rows)
+
+
+def test_names_are_kept_while_the_paths_stay(qtbot, panel, analysed):
+    names = panel.model.rows.names
+    ask(qtbot, analysed, lambda state: replace(state, dest=4))
+    assert panel.model.rows.names is names
+
+
+@pytest.mark.parametrize("column", [PATH, 1, CONTRIBUTION, SHARE])
+def test_sorting_by_any_column_is_by_its_values(panel, column):
+    for descending in (False, True):
+        order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
+        panel.view.header().setSortIndicator(column, order)
+        rows, shown = panel.model.rows, panel.model.shown_rows
+        assert sorted(shown) == list(range(len(rows)))
+        if column >= CONTRIBUTION:
+            keys = rows.contributions if column == CONTRIBUTION else rows.shares
+            assert np.all(np.diff(keys[shown]) * (-1 if descending else 1) >= 0)
+
+
+def test_a_narrow_dock_keeps_the_path_readable(panel):
+    panel.resize(280, 400)
+    assert panel.view.isColumnHidden(1)
+    assert panel.view.isColumnHidden(SHARE)
+    header = panel.view.header()
+    assert header.sectionSize(PATH) > panel.fontMetrics().horizontalAdvance("token > 0.3 > 1.4")
+    panel.resize(620, 400)
+    assert not panel.view.isColumnHidden(1)
+
+
+def click(qtbot, panel, index):
+    where = panel.view.visualRect(index).center()
+    qtbot.mouseClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=where)

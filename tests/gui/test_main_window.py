@@ -1,0 +1,297 @@
+"""The window as a whole: start, linked views, failures, layout, menus."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path as FilePath
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog
+
+from circuitview.core import expansion as expansion_module
+from circuitview.core.names import Head
+from circuitview.core.progress import Progress
+from circuitview.gui.app import ExceptionHook
+from circuitview.gui.dock_host import find_panels
+from circuitview.gui.floor_bar import floor_of_step, hidden_text, step_of_floor
+from circuitview.gui.opening import dropped_folder
+from circuitview.session.balance import balance_text
+from circuitview.session.state import Snapshot
+from tests.gui.conftest import MODEL, PROMPT, WAIT, ask, unbalanced
+from tests.tiny_models import Tiny, build_bundle
+
+FIRST_PAINT = """
+import sys
+from PySide6.QtCore import QCoreApplication
+from circuitview.gui import app
+from circuitview.gui.main_window import MainWindow
+
+def on_paint():
+    heavy = [name for name in ("torch", "transformer_lens", "transformers") if name in sys.modules]
+    print("loaded at first paint:", heavy)
+    QCoreApplication.instance().closeAllWindows()
+
+begin = MainWindow.__init__
+def init(self, *arguments):
+    begin(self, *arguments)
+    self.first_painted.connect(on_paint)
+MainWindow.__init__ = init
+sys.exit(app.main("induction-by-hand", "I like green tea"))
+"""
+
+
+def test_window_paints_before_torch_is_imported(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_PAINT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=FilePath(__file__).parents[2],
+        check=False,
+    )
+    assert "loaded at first paint: []" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_all_views_follow_a_change_of_dest(qtbot, window, document):
+    ask(qtbot, document, lambda state: replace(state, dest=4))
+    assert window.balance.text() == balance_text(document.snapshot.results.expansion)
+    assert [chip.outlined for chip in window.token_strip.tokens.chips].index(True) == 4
+    assert window.host.docks["counting"].panel.seen[-1] is document.snapshot
+    assert window.diagram._snapshot is document.snapshot
+
+
+def test_balance_line_says_what_is_held_and_in_which_precision(qtbot, window, document):
+    assert "error" in window.balance.text()
+    assert window.balance.held.text() == "float32 · patterns and norm scales held"
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        window.menus.actions_by_name["Compute in float64"].trigger()
+    assert window.balance.held.text().startswith("float64")
+
+
+def test_panel_that_raises_says_so_in_its_place_and_the_others_go_on(
+    qtbot, window, document, caplog
+):
+    broken, sound = window.host.docks["counting"], window.host.docks["silent"]
+    broken.panel.raises = ZeroDivisionError("no width")
+    ask(qtbot, document, lambda state: replace(state, dest=4))
+    assert broken._reason.isVisible()
+    assert "ZeroDivisionError: no width" in broken._reason.text()
+    assert "Traceback" in broken.trouble
+    assert sound.panel.seen[-1] is document.snapshot
+    assert "can't draw" in caplog.text
+    broken.panel.raises = None
+    ask(qtbot, document, lambda state: replace(state, dest=5))
+    assert broken.panel.isVisible()
+    assert broken.panel.seen[-1] is document.snapshot
+
+
+def test_hidden_dock_is_stale_and_drawn_when_it_is_seen_again(qtbot, window, document):
+    dock = window.host.docks["counting"]
+    dock.hide()
+    before = len(dock.panel.seen)
+    for dest in (2, 3):
+        ask(qtbot, document, lambda state, dest=dest: replace(state, dest=dest))
+    assert len(dock.panel.seen) == before
+    assert dock.stale
+    dock.show()
+    qtbot.waitUntil(lambda: not dock.stale)
+    assert len(dock.panel.seen) == before + 1
+    assert dock.panel.seen[-1] is document.snapshot
+
+
+def test_failure_is_told_in_the_strip_and_can_be_copied_and_dismissed(qtbot, window, document):
+    assert not window.message_strip.isVisible()
+    ask(qtbot, document, lambda state: state.with_model("no-such-model"))
+    strip = window.message_strip
+    assert strip.isVisible()
+    assert "no-such-model" in strip.text.text()
+    assert "last good analysis stays" in strip.text.text()
+    strip.copy_button.click()
+    assert "no-such-model" in QGuiApplication.clipboard().text()
+    assert PROMPT in QGuiApplication.clipboard().text()
+    strip.close_button.click()
+    assert not strip.isVisible()
+    assert window.balance.text() == balance_text(document.snapshot.results.expansion)
+
+
+def test_imbalance_replaces_the_diagram_by_the_reason(qtbot, window, document, monkeypatch):
+    monkeypatch.setattr(expansion_module, "expand", unbalanced)
+    ask(qtbot, document, lambda state: replace(state, dest=4))
+    assert window.balance.text().startswith("Refused: the paths don't add up")
+    assert window.balance.property("refused") == "true"
+    assert window.token_strip.tokens.chips == ()
+    assert window.host.docks["counting"].panel.seen[-1].results.expansion is None
+    assert not window.message_strip.isVisible()
+
+
+def test_broken_folder_leaves_the_last_analysis(qtbot, window, document, tmp_path, monkeypatch):
+    build_bundle(tmp_path / "broken", Tiny())
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"not weights")
+    good = document.snapshot.results
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path / "broken"))
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        window.menus.actions_by_name["Open folder"].trigger()
+    assert "safetensors" in document.snapshot.failure
+    assert document.snapshot.results is good
+    assert window.store.settings.recent == ()
+    assert window.prompt_bar.model_button.text().startswith(MODEL)
+
+
+def test_folder_is_opened_remembered_and_offered_again(qtbot, window, document, tmp_path):
+    folder = str(build_bundle(tmp_path / "mine", Tiny()))
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        window.opener.open_model(folder)
+    assert document.snapshot.failure is None
+    assert document.snapshot.results.model.name == "mine"
+    assert window.store.settings.recent == (folder,)
+    assert [a.text() for a in window.opener.recent_menu.actions()] == [folder]
+    assert "mine" in window.windowTitle()
+    models = [a for a in window.opener.models_menu.actions() if a.text() == MODEL]
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        models[0].trigger()
+    assert document.snapshot.results.model.name == MODEL
+
+
+def test_dropped_folder_is_recognised(tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    for path, expected in (
+        (tmp_path, str(tmp_path)),
+        (tmp_path / "model.safetensors", str(tmp_path)),
+        (tmp_path / "notes.txt", None),
+    ):
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(path))])
+        assert dropped_folder(data) == expected
+    assert dropped_folder(QMimeData()) is None
+
+
+def test_closing_in_the_middle_of_a_job_ends_it(qtbot, window, document):
+    closed = []
+
+    def endless():
+        try:
+            while True:
+                yield Progress(0, 1)
+        finally:
+            closed.append(True)
+
+    document.jobs.start(endless)
+    document.edit(lambda state: replace(state, dest=3))
+    window.close()
+    assert closed in ([True], [])
+    assert not document.jobs.busy
+
+
+def test_panel_fills_the_window_and_goes_back(window):
+    window.host.toggle_maximised("counting")
+    assert window.host.docks["counting"].isVisible()
+    assert not window.diagram.isVisible()
+    assert not window.host.docks["silent"].isVisible()
+    window.host.restore_arrangement()
+    assert window.diagram.isVisible()
+    assert window.host.docks["silent"].isVisible()
+
+
+def test_menu_acts_on_the_panel_that_had_the_keyboard(qtbot, window):
+    panel = window.host.docks["silent"].panel
+    panel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    window.activateWindow()
+    panel.setFocus()
+    qtbot.waitUntil(lambda: window.host.focused_dock() is window.host.docks["silent"])
+    window.menus.actions_by_name["Maximise panel"].trigger()
+    assert not window.diagram.isVisible()
+    window.menus.actions_by_name["Maximise panel"].trigger()
+    assert window.diagram.isVisible()
+    window.menus.actions_by_name["Export panel"].trigger()
+    assert window._dialog.what.currentData() == "silent"
+    window._dialog.close()
+
+
+def test_reset_layout_brings_closed_and_floating_panels_back(window):
+    window.host.docks["counting"].setFloating(True)
+    window.host.docks["silent"].close()
+    window.menus.actions_by_name["Reset layout"].trigger()
+    assert all(dock.isVisible() for dock in window.host.docks.values())
+    assert not window.host.docks["counting"].isFloating()
+
+
+def test_menus_act_on_the_document(qtbot, window, document):
+    act = window.menus.actions_by_name
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        act["Dest one left"].trigger()
+    assert document.snapshot.state.dest == 8
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        act["Dest last"].trigger()
+    document.select_head(Head(1, 0))
+    act["Select nothing"].trigger()
+    assert not document.snapshot.state.selection.anything
+    act["Copy balance"].trigger()
+    assert QGuiApplication.clipboard().text() == window.balance.text()
+    act["Copy numbers"].trigger()
+    assert QGuiApplication.clipboard().text() == f"prompt\n{PROMPT}\n"
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        act["BOS on or off"].trigger()
+    assert document.snapshot.state.prepend_bos is False
+
+
+def test_no_two_menu_entries_share_a_shortcut(window):
+    keys = [keys for _, keys in window.menus.shortcuts()]
+    assert len(keys) == len(set(keys))
+    assert {"Open folder", "Export diagram", "Quit", "Zoom in"} <= {
+        name for name, _ in window.menus.shortcuts()
+    }
+
+
+@pytest.mark.parametrize("page", ["What is held fixed", "Keyboard shortcuts", "About circuitview"])
+def test_help_pages_open(qtbot, window, page):
+    window.menus.actions_by_name[page].trigger()
+    boxes = [child for child in window.children() if child.inherits("QMessageBox")]
+    assert len(boxes) == 1
+    boxes[0].close()
+
+
+def test_floor_slider_hides_terms_and_says_how_many(window, document):
+    expansion = document.snapshot.results.expansion
+    window.floor_bar.slider.setValue(50)
+    floor = document.snapshot.state.floor
+    assert floor == floor_of_step(50)
+    hidden = sum(abs(term.contribution) < floor for term in expansion.terms)
+    assert hidden > 0
+    assert window.floor_bar.hidden_terms.text().startswith(f"{hidden} of {expansion.n_paths} ")
+    window.floor_bar.slider.setValue(0)
+    assert document.snapshot.state.floor == 0.0
+    assert window.floor_bar.value.text() == "0 = all paths"
+
+
+def test_floor_steps_go_there_and_back():
+    assert floor_of_step(0) == 0.0
+    assert [step_of_floor(floor_of_step(step)) for step in range(98)] == [*range(98)]
+    assert step_of_floor(1e-9) == 1
+    assert step_of_floor(1e9) == 97
+    assert hidden_text(Snapshot()) == ""
+
+
+def test_uncaught_error_is_told_in_the_strip(window, document, caplog):
+    hook = ExceptionHook(document)
+    try:
+        raise ValueError("from a click")
+    except ValueError as error:
+        hook._on_exception(ValueError, error, error.__traceback__)
+    assert "ValueError: from a click" in document.snapshot.failure
+    assert "from a click" in caplog.text
+    assert window.message_strip.isVisible()
+
+
+def test_real_panels_draw_two_prompts_in_turn(qtbot, make_window, document):
+    window = make_window(find_panels())
+    assert {"paths", "attention", "ov", "ablation"} <= set(window.host.docks)
+    for prompt in ("I like", PROMPT, "so I drink tea so I drink"):
+        ask(qtbot, document, lambda state, prompt=prompt: state.with_prompt(prompt))
+        assert [dock.trouble for dock in window.host.docks.values()] == [None] * 4
+    for theme in ("dark", "light"):
+        window.choose_theme(theme)
+    window.grab()
+    assert [dock.trouble for dock in window.host.docks.values()] == [None] * 4

@@ -1,0 +1,42 @@
+"""Light, dark, and as the desktop is."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
+
+from circuitview.figures.theme import DARK, LIGHT, contrast
+from circuitview.gui import theming
+from circuitview.gui.theming import Wardrobe, palette
+
+
+def test_theme_is_switched_live_for_window_and_pictures(qapp, window, document):
+    window.choose_theme("dark")
+    assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(DARK.panel)
+    assert document.snapshot.state.theme == "dark"
+    window.choose_theme("light")
+    assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(LIGHT.panel)
+    assert [a.data() for a in window.menus.theme_group.actions() if a.isChecked()] == ["light"]
+
+
+def test_system_choice_follows_the_desktop_while_running(qapp, document, monkeypatch):
+    wardrobe = Wardrobe(qapp, document, "system")
+    monkeypatch.setattr(theming, "resolved", lambda choice: "dark")
+    wardrobe._on_scheme(Qt.ColorScheme.Dark)
+    assert document.snapshot.state.theme == "dark"
+    wardrobe.choose("dark")
+    monkeypatch.setattr(theming, "resolved", lambda choice: "light")
+    wardrobe._on_scheme(Qt.ColorScheme.Light)  # the choice was made by hand
+    assert document.snapshot.state.theme == "dark"
+
+
+def test_words_can_be_read_in_both_themes():
+    role = QPalette.ColorRole
+    for colours in (LIGHT, DARK):
+        made = palette(colours)
+        for ground, words in (
+            (role.Window, role.WindowText),
+            (role.Base, role.Text),
+            (role.Base, role.PlaceholderText),
+            (role.Button, role.ButtonText),
+            (role.Highlight, role.HighlightedText),
+        ):
+            assert contrast(made.color(ground).name(), made.color(words).name()) >= 4.5

@@ -1,0 +1,50 @@
+"""Opening a model that can't read the prompt at hand."""
+
+import pytest
+
+from circuitview.core.names import CircuitviewError
+from circuitview.session.opening import opening_steps
+from circuitview.session.pipeline import Pipeline
+from circuitview.session.state import State
+from tests.tiny_models import Tiny, build_bundle
+
+
+def run(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def test_prompt_that_can_be_read_stays():
+    state = State(model="induction-by-hand", prompt="I like")
+    asked, results, why = run(opening_steps(Pipeline(), state))
+    assert asked == state
+    assert why is None
+    assert len(results.expansion.recording.prompt) == 3
+
+
+def test_card_says_what_to_try():
+    asked, _, why = run(opening_steps(Pipeline(), State(model="cat-on-the-mat", prompt="I like")))
+    assert asked.prompt == "the cat sat on the mat . the cat"
+    assert "vocabulary" in why
+
+
+def test_without_a_card_the_vocabulary_gives_a_prompt(tmp_path):
+    folder = build_bundle(tmp_path / "mine", Tiny())
+    asked, results, why = run(opening_steps(Pipeline(), State(model=str(folder), prompt="I like")))
+    assert asked.prompt == "w1 w2 w3 w4 w5 w6 w7 w8"
+    assert results.expansion.balanced
+    assert why
+
+
+def test_model_that_cannot_be_opened_fails_with_its_own_reason(tmp_path):
+    with pytest.raises(CircuitviewError, match="gone"):
+        run(opening_steps(Pipeline(), State(model=str(tmp_path / "gone"))))
+
+
+def test_target_that_fails_is_no_matter_of_the_prompt():
+    state = State(model="induction-by-hand", prompt="I like", target="unknown")
+    with pytest.raises(CircuitviewError, match="unknown"):
+        run(opening_steps(Pipeline(), state))
