@@ -42,10 +42,8 @@ def main(model: str | None = None, prompt: str | None = None) -> int:
     os.environ.setdefault("PYQTGRAPH_QT_LIB", "PySide6")
     logging.basicConfig(level=logging.WARNING, format="circuitview: %(message)s")
     app = application()
-    store = SettingsStore()
-    document = Document(JobRunner(worker_context), first_state(store.settings, model, prompt))
-    window = MainWindow(document, store)
-    window.first_painted.connect(Start(document).begin)
+    window = make_window(model, prompt)
+    document = window.document
     hook = ExceptionHook(document)
     hook.install()
     interrupt = Interrupt(window.close, app)
@@ -56,6 +54,15 @@ def main(model: str | None = None, prompt: str | None = None) -> int:
         document.jobs.shutdown()
         interrupt.stop()
         hook.remove()
+
+
+def make_window(model: str | None = None, prompt: str | None = None) -> MainWindow:
+    """The window, not shown yet; it begins its first analysis once it has painted."""
+    store = SettingsStore()
+    document = Document(JobRunner(worker_context), first_state(store.settings, model, prompt))
+    window = MainWindow(document, store)
+    window.first_painted.connect(Start(document).begin)
+    return window
 
 
 def application() -> QApplication:

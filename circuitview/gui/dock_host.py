@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 # Raised when the panels or their first arrangement change: an older layout is not brought back.
 LAYOUT_VERSION = 1
-_SIDE_SHARE = {"left": 0.22, "right": 0.26}
+_SIDE_SHARE = {"left": 0.195, "right": 0.24}
 _BOTTOM_SHARE = 0.22
 
 

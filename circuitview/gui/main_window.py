@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QGuiApplication,
     QPaintEvent,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
@@ -154,6 +155,14 @@ class MainWindow(QMainWindow):
         if doing:
             self.waiting.setText(f"{doing}…")
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._first_layout:
+            # Docks take their widths only from a window that has its size.
+            self._first_layout = False
+            self._column.activate()
+            self.reset_layout()
+
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if not self._painted:
@@ -174,7 +183,8 @@ class MainWindow(QMainWindow):
         self.ensurePolished()
         self._column.activate()
         known = settings.layout_version == LAYOUT_VERSION
-        if not (known and self.host.restore_layout(settings.docks)):
+        self._first_layout = not (known and self.host.restore_layout(settings.docks))
+        if self._first_layout:
             self.reset_layout()
 
     def keep_settings(self) -> None:

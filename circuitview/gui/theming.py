@@ -36,6 +36,7 @@ QSlider::handle:horizontal {{
     width: 14px; margin: -5px 0; border-radius: 7px; background: {text};
 }}
 QSlider::handle:horizontal:disabled {{ background: {edge}; }}
+QTreeView {{ selection-background-color: {selection}; selection-color: {text}; }}
 #message-strip {{ background: {warning}; border: none; border-bottom: 1px solid {alarm}; }}
 #dock-title {{ background: {panel}; border-bottom: 1px solid {faint}; }}
 #thin-bar {{ background: {background}; border-top: 1px solid {faint}; }}
@@ -67,6 +68,7 @@ def wear(app: QApplication, colours: Theme) -> None:
             faint=colours.faint,
             edge=mix(colours.faint, colours.muted, 0.25),
             accent=colours.accent,
+            selection=colours.selection,
             alarm=_ALARM[colours.name],
             warning=mix(colours.background, _ALARM[colours.name], 0.1),
         )

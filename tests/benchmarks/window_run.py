@@ -90,18 +90,12 @@ class Run:
     """The program: loads, then changes dest and target a number of times."""
 
     def __init__(self) -> None:
-        from circuitview.gui.app import Start, application, first_state
-        from circuitview.gui.document import Document
-        from circuitview.gui.jobs import JobRunner, worker_context
-        from circuitview.gui.main_window import MainWindow
-        from circuitview.gui.settings_store import SettingsStore
+        from circuitview.gui.app import application, make_window
 
         self.app = application()
-        store = SettingsStore()
-        self.document = Document(JobRunner(worker_context), first_state(store.settings, None, None))
-        self.window = MainWindow(self.document, store)
+        self.window = make_window()
+        self.document = self.window.document
         self.window.resize(1440, 900)
-        self.window.first_painted.connect(Start(self.document).begin)
         self.window.first_painted.connect(self.first_painted)
         self.document.changed.connect(self.changed)
         self.figures: dict[str, object] = {}

@@ -1,8 +1,8 @@
 """The scene of one figure, with pan, zoom, and what lies under the pointer.
 
 Hundreds of smooth translucent bands take tens of milliseconds to paint. They are painted once, into
-a picture; pointing only draws the band in question on top of it. While the picture is being moved
-its edges are left rough, and made smooth again when it stands still.
+a picture; pointing only draws the band in question on top of it. While the picture is being moved,
+and when new numbers come, its edges are first left rough, and made smooth when it stands still.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from circuitview.gui.diagram.items import CurveItem, GroupItem, item_of
 _STEP = 1.25  # of a zoom by key or menu
 _MOST = 20.0
 _LEAST = 0.5
-_SETTLE = 120  # milliseconds without a move until the edges are smooth again
+_SETTLE = 80  # milliseconds without a move until the edges are smooth again
 
 
 class Canvas(QGraphicsView):
@@ -76,15 +76,22 @@ class Canvas(QGraphicsView):
     def zoom(self) -> float:
         return self._zoom
 
-    def show_figure(self, figure: Figure) -> None:
-        """Show `figure` in place of the one before; zoom and place stay."""
+    def show_figure(self, figure: Figure, rough: bool = False) -> None:
+        """Show `figure` in place of the one before; zoom and place stay.
+
+        With `rough` it is there sooner and its edges are made smooth a moment later: for figures
+        that may follow one another quickly.
+        """
         self._hovered = None
         self._figures.clear()
         self._figures.setSceneRect(0, 0, figure.width, figure.height)
         self.setBackgroundBrush(QColor(figure.background or "#ffffff"))
         for item in figure.items:
             self._figures.addItem(item_of(item))
-        self._settle.stop()
+        if rough:
+            self._settle.start()
+        else:
+            self._settle.stop()
         self._repaint()
 
     def _repaint(self) -> None:

@@ -74,7 +74,9 @@ class DiagramView(QWidget):
             figure = self._figure(
                 snapshot, theme(state.theme), room.width(), room.height(), captioned=False
             )
-            self.canvas.show_figure(figure)
+            # The first figure and mere looks are smooth at once; new numbers may come in a row.
+            rough = bool(self._drawn) and self._drawn[1] is not snapshot.results.expansion
+            self.canvas.show_figure(figure, rough)
             self._readout.setStyleSheet(_readout_style(theme(state.theme)))
             self._drawn, self._room = wanted, room
             self._on_pointed("")

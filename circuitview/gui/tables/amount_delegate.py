@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 from circuitview.figures import numbers
 from circuitview.figures.signed_bar import signed_bar
@@ -64,9 +64,6 @@ class AmountDelegate(QStyledItemDelegate):
         painter.setFont(font)
         brush = index.data(Qt.ItemDataRole.ForegroundRole)  # set where a row is to step back
         painter.setPen(brush.color() if brush else QColor(amount_colour(text, self.theme)))
-        if option.state & QStyle.StateFlag.State_Selected:
-            # Colours of the theme may not be readable on the style's selection.
-            painter.setPen(option.palette.highlightedText().color())
         align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(where, align, text)
         if index.data(BAR_ROLE):
