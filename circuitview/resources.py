@@ -1,4 +1,4 @@
-"""Where the files that come with the program are: fonts, icons, models, texts, sessions.
+"""Where the files that come with the program are: fonts, the icon, models, texts.
 
 In a checkout they lie in `resources/` beside the package; a wheel carries the same folder inside
 the package, as `circuitview/resources/`. Nobody else needs to know which of the two this is.

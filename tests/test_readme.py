@@ -35,7 +35,7 @@ def test_command_line_output_is_real(capsys):
 
 def test_three_lines_of_python_run():
     code = block("python")
-    assert len(code.splitlines()) == 3
+    assert len([line for line in code.splitlines() if line]) == 3
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )

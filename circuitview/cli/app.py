@@ -14,12 +14,11 @@ from circuitview.cli.outcome import (
     STOPPED,
     UNBALANCED,
     StoppedError,
-    UnbalancedError,
     complain,
     emit,
     make_streams_safe,
 )
-from circuitview.core.names import CircuitviewError
+from circuitview.core.names import CircuitviewError, ImbalanceError
 
 app = typer.Typer(
     name="circuitview",
@@ -65,7 +64,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             prog_name="circuitview",
             standalone_mode=False,
         )
-    except UnbalancedError as error:
+    except ImbalanceError as error:
         complain(str(error))
         return UNBALANCED
     except StoppedError as error:

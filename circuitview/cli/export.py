@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,7 +22,7 @@ from circuitview.cli.options import (
 )
 from circuitview.cli.question import Question
 from circuitview.cli.window import has_display
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.names import AttentionMode, CircuitviewError, Head, OVSense
 
 if TYPE_CHECKING:  # torch is loaded when the question is put
     from circuitview.core.expansion import Expansion
@@ -65,11 +64,11 @@ def export(
         ),
     ] = None,
     mode: Annotated[
-        Literal["pattern", "scores", "value-weighted"],
+        AttentionMode,
         typer.Option("--mode", help="For attention: what the cells hold."),
     ] = "pattern",
     sense: Annotated[
-        Literal["everything", "token"],
+        OVSense,
         typer.Option(
             "--sense",
             help="For ov: everything that the head carries, or the source's own embedding alone.",
@@ -105,7 +104,7 @@ def export(
     if not math.isfinite(floor):
         raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
     width, height = parse_size(size)
-    heads = None if head is None else parse_heads(head)
+    heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
     question = Question(model, prompt, target, versus, dest, no_bos, dtype)
     opened, expansion = question.answer()
     from circuitview.figures.theme import theme as theme_called
@@ -132,7 +131,6 @@ class _Drawing:
         self.width, self.height = float(width), float(height)
 
     def diagram(self, floor: float) -> "Figure":
-        from circuitview.figures.compose import provenance
         from circuitview.figures.diagram import diagram_figure
 
         return diagram_figure(
@@ -142,12 +140,9 @@ class _Drawing:
             height=self.height,
             floor=floor,
             captioned=True,
-            description=provenance(self.expansion),
         )
 
-    def attention(
-        self, heads: tuple[Head, ...] | None, mode: Literal["pattern", "scores", "value-weighted"]
-    ) -> "Figure":
+    def attention(self, heads: tuple[Head, ...] | None, mode: AttentionMode) -> "Figure":
         from circuitview.figures.compose import attention_figure
 
         return attention_figure(
@@ -159,7 +154,7 @@ class _Drawing:
             height=self.height,
         )
 
-    def ov(self, heads: tuple[Head, ...] | None, sense: Literal["everything", "token"]) -> "Figure":
+    def ov(self, heads: tuple[Head, ...] | None, sense: OVSense) -> "Figure":
         from circuitview.core.ov import ov_breakdown
         from circuitview.figures.compose import ov_figure
 
@@ -182,23 +177,9 @@ class _Drawing:
         )
 
     def _heads(self, heads: tuple[Head, ...] | None) -> tuple[Head, ...]:
-        """The chain asked for, checked against the model; the strongest head where none was.
+        from circuitview.core.ov import chosen_chain
 
-        Raises:
-            CircuitviewError: where the model has no such head.
-        """
-        from circuitview.core.ov import strongest_head
-
-        if heads is None:
-            return (strongest_head(self.expansion.recording, self.expansion.target),)
-        config = self.model.config
-        for head in heads:
-            if head.layer >= config.n_layers or head.head >= config.n_heads:
-                raise CircuitviewError(
-                    f"{self.model.name} has no head {head}: its layers are 0 to "
-                    f"{config.n_layers - 1}, its heads 0 to {config.n_heads - 1}"
-                )
-        return heads
+        return chosen_chain(self.expansion.recording, self.expansion.target, heads)
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -215,18 +196,6 @@ def parse_size(text: str) -> tuple[int, int]:
             f"size {text!r} is not WIDTHxHEIGHT with sides from {least} to {most}, like 1280x720"
         )
     return sides[0], sides[1]
-
-
-def parse_heads(text: str) -> tuple[Head, ...]:
-    """The chain that "1.4" or "0.3>1.4" names.
-
-    Raises:
-        CircuitviewError: where a part is no head, or the layers don't rise.
-    """
-    heads = tuple(Head.parse(part) for part in text.split(">"))
-    if any(later.layer <= earlier.layer for earlier, later in pairwise(heads)):
-        raise CircuitviewError(f"{text!r} is no chain of heads: layers must rise, like 0.3>1.4")
-    return heads
 
 
 def write(figure: "Figure", out: FilePath, scale: float, transparent: bool) -> None:

@@ -1,10 +1,10 @@
 """Options that several commands share, as annotations."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-Dtype = Literal["float32", "float64"]
+from circuitview.core.names import DtypeName
 
 ModelArgument = Annotated[str, typer.Argument(help="A bundled model's name, or a folder.")]
 PromptOption = Annotated[
@@ -48,4 +48,4 @@ TopOption = Annotated[
         help="List the K paths that contribute most; the others are summed exactly.",
     ),
 ]
-DtypeOption = Annotated[Dtype, typer.Option("--dtype", help="The precision of the run.")]
+DtypeOption = Annotated[DtypeName, typer.Option("--dtype", help="The precision of the run.")]

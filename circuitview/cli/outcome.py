@@ -21,10 +21,6 @@ _PLAIN = str.maketrans({"−": "-", "─": "-", "·": "-", "’": "'"})
 _PLAINER = "circuitview-plainer"
 
 
-class UnbalancedError(CircuitviewError):
-    """The paths don't add up; the command ends with an exit code of its own."""
-
-
 class StoppedError(CircuitviewError):
     """The user stopped the command, which has something to say about it."""
 

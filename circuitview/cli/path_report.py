@@ -10,9 +10,9 @@ import numpy as np
 from circuitview.core.expansion import Expansion
 from circuitview.core.model import Model
 from circuitview.core.path import PathTerm, group_of
-from circuitview.figures import numbers
-from circuitview.figures.compose import dtype_name
 from circuitview.figures.ledger import Ledger, LedgerGroup, ledger
+from circuitview.session import numbers
+from circuitview.session.balance import HELD_FIXED
 
 _SOURCES_SHOWN = 3
 
@@ -37,7 +37,7 @@ def as_json(model: Model, expansion: Expansion, top: int, by_source: bool) -> di
         "target_id": target.token,
         "versus": None if versus is None else token_text(model, versus),
         "versus_id": versus,
-        "dtype": dtype_name(expansion),
+        "dtype": expansion.dtype,
         "logit": expansion.logit,
         "probability": expansion.probability,
         "constant": expansion.constant,
@@ -87,7 +87,7 @@ def as_table(model: Model, expansion: Expansion, prompt: str, top: int, by_sourc
     """What --format table writes: groups with subtotals, then the sum and what it must equal."""
     book = ledger(expansion, top)
     labels = expansion.recording.prompt.labels
-    lines = [*_heading(model, expansion, prompt), ""]
+    lines = [*_heading(model, expansion, prompt), *_not_listed(book, expansion), ""]
     rows = [row for group in book.groups for row in _group_rows(group, labels, by_source)]
     name_width = max(len("model's logit"), *(len(row[0]) for row in rows))
     for name, inner, outer, note in rows:
@@ -101,7 +101,6 @@ def as_table(model: Model, expansion: Expansion, prompt: str, top: int, by_sourc
         ("error", numbers.error(expansion.error)),
     ]
     lines += [f"{name:<{name_width + 12}}  {value:>10}" for name, value in closing]
-    lines += _not_listed(book, expansion)
     return "\n".join(lines) + "\n"
 
 
@@ -113,7 +112,7 @@ def _heading(model: Model, expansion: Expansion, prompt: str) -> list[str]:
         f"{len(labels)} tokens: {_shortened(labels)}",
         (
             f"target {target.label}{versus} at dest {target.dest} ({labels[target.dest]}), "
-            f"{dtype_name(expansion)}, patterns and norm scales held; numbers in logits"
+            f"{expansion.dtype}, {HELD_FIXED}; numbers in logits"
         ),
     ]
 
@@ -154,10 +153,9 @@ def _not_listed(book: Ledger, expansion: Expansion) -> list[str]:
     if not book.n_rest:
         return []
     listed, paths = len(book.listed), expansion.n_paths
-    others = f"the other {book.n_rest:,} bring {_number(book.remainder)}, counted in above"
+    others = f"the other {book.n_rest:,} bring {_number(book.remainder)}, counted in below"
     return [f"{listed:,} of {paths:,} paths listed; {others}"]
 
 
 def _number(value: float) -> str:
-    text = f"{value:.4f}"
-    return text.replace("-", numbers.MINUS) if text.strip("-0.") else text.lstrip("-")
+    return numbers.logits(value, digits=4)

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from circuitview.cli.options import Dtype
-from circuitview.cli.outcome import UnbalancedError
+from circuitview.core.names import DtypeName
 
 if TYPE_CHECKING:  # torch is loaded when the question is put
     from circuitview.core.expansion import Expansion
@@ -21,30 +20,26 @@ class Question:
     versus: str | None
     dest: int
     no_bos: bool
-    dtype: Dtype
+    dtype: DtypeName
 
     def answer(self) -> "tuple[Model, Expansion]":
         """The open model and all paths to the target.
 
         Raises:
             CircuitviewError: where the model, the prompt or the target is at fault.
-            UnbalancedError: where the paths don't add up to the model's logit.
+            ImbalanceError: where the paths don't add up to the model's logit.
         """
         from circuitview.core.analysis import analyse
         from circuitview.core.checkpoint import open_model
-        from circuitview.core.expansion import ImbalanceError
 
         model = open_model(self.model)
-        try:
-            expansion = analyse(
-                model,
-                self.prompt,
-                target=self.target,
-                versus=self.versus,
-                dest=self.dest,
-                dtype=self.dtype,
-                prepend_bos=False if self.no_bos else None,
-            )
-        except ImbalanceError as error:
-            raise UnbalancedError(str(error)) from None
+        expansion = analyse(
+            model,
+            self.prompt,
+            target=self.target,
+            versus=self.versus,
+            dest=self.dest,
+            dtype=self.dtype,
+            prepend_bos=False if self.no_bos else None,
+        )
         return model, expansion

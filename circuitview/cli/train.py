@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # torch is loaded when the training starts
     from circuitview.core.training.run import Losses, TrainingRecord
 
 _DEFAULT = TrainingSettings()
+_WIDEST = 65_536  # a slip of the finger should not ask for all memory there is
 _QUIET_SECONDS = 30.0  # between two lines where stderr is no terminal
 
 
@@ -43,22 +44,26 @@ def train(
             help="A text for the validation loss; left out of the training where TEXT has it.",
         ),
     ] = None,
-    layers: Annotated[int, _option("--layers", "Layers", min=1)] = _DEFAULT.n_layers,
-    heads: Annotated[int, _option("--heads", "Heads a layer", min=1)] = _DEFAULT.n_heads,
+    layers: Annotated[int, _option("--layers", "Layers", min=1, max=256)] = _DEFAULT.n_layers,
+    heads: Annotated[int, _option("--heads", "Heads a layer", min=1, max=1024)] = _DEFAULT.n_heads,
     d_model: Annotated[
-        int, _option("--d-model", "Width of the residual stream", min=2)
+        int, _option("--d-model", "Width of the residual stream", min=2, max=_WIDEST)
     ] = _DEFAULT.d_model,
-    d_head: Annotated[int, _option("--d-head", "Width of a head", min=2)] = _DEFAULT.d_head,
-    n_ctx: Annotated[int, _option("--n-ctx", "Longest prompt [tokens]", min=32)] = _DEFAULT.n_ctx,
+    d_head: Annotated[
+        int, _option("--d-head", "Width of a head", min=2, max=_WIDEST)
+    ] = _DEFAULT.d_head,
+    n_ctx: Annotated[
+        int, _option("--n-ctx", "Longest prompt [tokens]", min=32, max=_WIDEST)
+    ] = _DEFAULT.n_ctx,
     vocabulary: Annotated[
         int,
         _option("--vocabulary", "Byte-level BPE tokens, BOS and the 256 bytes included", min=257),
     ] = _DEFAULT.d_vocab,
     tokens: Annotated[
-        int, _option("--tokens", "Tokens trained on in all", min=1)
+        int, _option("--tokens", "Tokens trained on in all", min=1, max=10**12)
     ] = _DEFAULT.tokens,
     batch_tokens: Annotated[
-        int, _option("--batch-tokens", "Tokens a step", min=1)
+        int, _option("--batch-tokens", "Tokens a step", min=1, max=2**22)
     ] = _DEFAULT.batch_tokens,
     repeat_stage: Annotated[
         float,
@@ -86,9 +91,12 @@ def train(
     precision: Annotated[
         Literal["float32", "bfloat16"], _option("--precision", "Of the matrix products")
     ] = _DEFAULT.precision,
-    seed: Annotated[int, _option("--seed", "Of weights and rows", min=0)] = _DEFAULT.seed,
+    seed: Annotated[
+        int, _option("--seed", "Of weights and rows", min=0, max=2**63 - 1)
+    ] = _DEFAULT.seed,
     threads: Annotated[
-        int | None, _option("--threads", "Processor cores; default: torch's choice", min=1)
+        int | None,
+        _option("--threads", "Processor cores; default: torch's choice", min=1, max=1024),
     ] = None,
 ) -> None:
     """Train a model on text and write it to DIR, ready for every other command.

@@ -37,7 +37,13 @@ def require_model(model: str | None) -> None:
         CircuitviewError: where `model` is no bundled name and no folder.
     """
     names = bundled_names()
-    if model is not None and model not in names and not FilePath(model).expanduser().is_dir():
+    if model is None or model in names:
+        return
+    try:
+        found = FilePath(model).expanduser().is_dir()
+    except (OSError, RuntimeError):  # too long for a name, an unknown ~user
+        found = False
+    if not found:
         raise CircuitviewError(
             f"no bundled model and no folder {model!r}; bundled: {', '.join(names)}"
         )

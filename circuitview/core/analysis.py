@@ -4,8 +4,8 @@ from pathlib import Path as FilePath
 
 from circuitview.core.checkpoint import open_model
 from circuitview.core.expansion import Expansion, expand
-from circuitview.core.model import DTYPES, DtypeName, Model
-from circuitview.core.names import CircuitviewError
+from circuitview.core.model import DTYPES, Model
+from circuitview.core.names import CircuitviewError, DtypeName
 from circuitview.core.target import resolve_target
 
 

@@ -72,10 +72,6 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False
                 return "RMS"
         return None
 
-    @property
-    def positions_in_stream(self) -> bool:
-        return self.positional_embedding_type == "standard"
-
     def check(self, where: str) -> None:
         """Refuse sizes that no model can have.
 
@@ -114,7 +110,7 @@ def read_config(raw: bytes, where: str) -> ModelConfig:
     """
     try:
         fields = msgspec.json.decode(raw, type=dict[str, object])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:  # the latter: nested without end
         raise CircuitviewError(f"{where}: not a JSON object ({error}); export it again") from None
     for name, allowed in _PLAIN.items():
         if name in fields and fields[name] not in allowed:

@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from circuitview.core.names import POSITION, TOKEN, CircuitviewError, Head
+from circuitview.core.names import POSITION, TOKEN, Head, ImbalanceError
 from circuitview.core.orders import OrderSums, order_sums
 from circuitview.core.path import (
     Path,
@@ -43,10 +43,6 @@ _ALL_PATHS_LAYERS = 3
 _DEEP_HEADS = 2
 # Relative to the largest of |terms| and |logits|: what rounding may leave behind in a sum.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-11}
-
-
-class ImbalanceError(CircuitviewError):
-    """The paths don't add up to the model's logit, so that nothing may be drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +84,11 @@ class Expansion:
         return tuple(
             PathTerm(self.paths[i], float(self.contributions[i]), self.by_source[i]) for i in order
         )
+
+    @property
+    def dtype(self) -> str:
+        """The precision of the run, "float32" or "float64"."""
+        return str(self.recording.weights.dtype).removeprefix("torch.")
 
     @property
     def n_paths(self) -> int:
@@ -191,26 +192,20 @@ def _expand(recording: Recording, target: Target) -> Expansion:
     n_paths = sum(count_chains(L, H, above=source.layer) for source in sources)
     logits = recording.logits[target.dest].double()  # [d_vocab]
     chosen = [target.token] if target.versus is None else [target.token, target.versus]
-    values = [float(logits[token]) for token in chosen]
-    chances = logits.softmax(-1)
     return Expansion(
         recording=recording,
         target=target,
         paths=paths,
         contributions=contributions,
         by_source=by_source,
-        constant=target.constant(weights),
+        constant=target.of(weights.b_U),
         remainder=float(orders.by_order()[most + 1 :].sum()),
         n_unlisted=n_paths - len(paths),
-        logit=_difference(values),
-        probability=_difference([float(chances[token]) for token in chosen]),
+        logit=target.of(logits),
+        probability=target.of(logits.softmax(-1)),
         orders=orders,
-        scale=float(max(np.abs(contributions).max(), *map(abs, values))),
+        scale=float(max(np.abs(contributions).max(), logits[chosen].abs().max())),
     )
-
-
-def _difference(values: list[float]) -> float:
-    return values[0] - sum(values[1:])
 
 
 def grow_chains(

@@ -14,14 +14,15 @@ def write_whole(path: FilePath, write: Callable[[FilePath], None]) -> None:
     Raises:
         CircuitviewError: where the folder is missing or can't be written to.
     """
-    if path.is_dir():
-        raise CircuitviewError(f"{path} is a folder; name a file in it")
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent
-        )
-    except OSError as error:
-        reason = error.strerror or str(error)
+        # Through a link to what it stands for: renaming onto it would put a file in its place.
+        place = FilePath(os.path.realpath(path))
+        if place.is_dir():
+            raise CircuitviewError(f"{path} is a folder; name a file in it")
+        # A short name of its own: the file's may be as long as names can be.
+        handle, name = tempfile.mkstemp(prefix=".", suffix=path.suffix[-20:], dir=place.parent)
+    except (OSError, ValueError) as error:  # the latter: a NUL in the name
+        reason = getattr(error, "strerror", None) or str(error)
         raise CircuitviewError(f"can't write {path}: {reason}; choose another folder") from None
     os.close(handle)
     temporary = FilePath(name)
@@ -31,7 +32,7 @@ def write_whole(path: FilePath, write: Callable[[FilePath], None]) -> None:
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
+        temporary.replace(place)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         reason = error.strerror or str(error)

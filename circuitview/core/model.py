@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Literal
 
 import torch
 
 from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
+from circuitview.core.names import DtypeName
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
 from circuitview.core.runner import run
 from circuitview.core.tokenizer import Tokenizer
 from circuitview.core.weights import Weights
 
-DtypeName = Literal["float32", "float64"]
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}
 
 

@@ -1,4 +1,4 @@
-"""The names of things: heads, sources, and the one error class.
+"""The names of things: heads, sources, choices, and what can go wrong.
 
 A head is written "1.4" (layer.head), as everywhere in the field. Values here are small, frozen and
 hashable, so that they can be the identity of what is drawn and selected. Nothing heavy is imported.
@@ -8,11 +8,15 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-_HEAD = re.compile(r"\s*(?:L(\d+)H(\d+)|(\d+)\.(\d+))\s*", re.IGNORECASE | re.ASCII)
+_HEAD = re.compile(r"\s*(?:L(\d{1,9})H(\d{1,9})|(\d{1,9})\.(\d{1,9}))\s*", re.IGNORECASE | re.ASCII)
 
 
 class CircuitviewError(Exception):
     """Something the user can mend: the message is one line that names the thing and the remedy."""
+
+
+class ImbalanceError(CircuitviewError):
+    """The paths don't add up to the model's logit, so that nothing may be drawn."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -39,6 +43,9 @@ class Head:
         return cls(layer, head)
 
 
+AttentionMode = Literal["pattern", "scores", "value-weighted"]
+OVSense = Literal["token", "everything"]
+DtypeName = Literal["float32", "float64"]
 SourceKind = Literal["token", "position", "bias", "mlp"]
 
 

@@ -11,7 +11,7 @@ the middle position inside.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from circuitview.core.names import TOKEN, Head
+from circuitview.core.attention import chain_weight, chain_written
+from circuitview.core.names import TOKEN, CircuitviewError, Head, OVSense
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
-
-Sense = Literal["token", "everything"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,7 +41,7 @@ class OVBreakdown:
     """
 
     heads: tuple[Head, ...]
-    sense: Sense
+    sense: OVSense
     weight: npt.NDArray[np.float64]
     value: npt.NDArray[np.float64]
     contribution: npt.NDArray[np.float64]
@@ -58,7 +57,7 @@ def ov_breakdown(
     recording: Recording,
     target: Target,
     heads: tuple[Head, ...],
-    sense: Sense = "everything",
+    sense: OVSense = "everything",
     n_tokens: int = 3,
 ) -> OVBreakdown:
     """The breakdown of `heads` (rising layers, at least one) for `target`.
@@ -69,14 +68,9 @@ def ov_breakdown(
         weights, dest = recording.weights, target.dest
         first = heads[0].layer
         read = recording.source(TOKEN) if sense == "token" else recording.stream[first]
-        written = read / (recording.ln_scale[first] * recording.final_scale[dest]).unsqueeze(-1)
-        weight = recording.pattern[heads[-1].layer, heads[-1].head, dest]  # [src]
-        for later, earlier in zip(heads[::-1], heads[-2::-1], strict=False):
-            weight = weight / recording.ln_scale[later.layer]
-            weight = weight @ recording.pattern[earlier.layer, earlier.head]  # [src]
-        for head in heads:
-            values = written @ weights.W_V[head.layer, head.head]  # [src, d_head]
-            written = values @ weights.W_O[head.layer, head.head]  # [src, d_model]
+        read = read / (recording.ln_scale[first] * recording.final_scale[dest]).unsqueeze(-1)
+        weight = chain_weight(recording, heads, slice(dest, dest + 1))[0]  # [src]
+        written = chain_written(recording, heads, read)  # [src, d_model]
         value = (written @ target.direction(weights)).double()  # [src]
         columns = written @ weights.W_U  # [src, d_vocab]
         k = min(n_tokens, columns.shape[-1])
@@ -99,14 +93,6 @@ def _top(
         tuple(zip(row_tokens, row_values, strict=True))
         for row_tokens, row_values in zip(tokens.tolist(), values.tolist(), strict=True)
     )
-
-
-def chain_pattern(recording: Recording, heads: tuple[Head, ...]) -> Float[Tensor, "dest src"]:
-    """The attention of a chain: its heads' patterns multiplied, the last head's first."""
-    pattern = recording.pattern[heads[-1].layer, heads[-1].head]  # [dest, src]
-    for head in heads[-2::-1]:
-        pattern = pattern @ recording.pattern[head.layer, head.head]  # [dest, src]
-    return pattern
 
 
 def head_totals(recording: Recording, target: Target) -> Float[Tensor, "layer head"]:
@@ -132,20 +118,25 @@ def strongest_head(recording: Recording, target: Target) -> Head:
     return Head(layer, head)
 
 
-def value_weighted(recording: Recording, heads: tuple[Head, ...]) -> Float[Tensor, "dest src"]:
-    """How much of the stream a chain moves from src to dest: weight x norm of what it would write.
+def chosen_chain(
+    recording: Recording, target: Target, heads: tuple[Head, ...] | None
+) -> tuple[Head, ...]:
+    """The chain asked for, nearest the source first; the strongest head where none is.
 
-    Everything that the chain carries counts, value bias apart; the unit is the stream's own. The
-    scales at the source and in the middle are counted in, the final scale is not.
+    Raises:
+        CircuitviewError: where the model lacks one of the heads, or the layers don't rise.
     """
-    with torch.inference_mode():
-        weights, first = recording.weights, heads[0].layer
-        weight = recording.pattern[heads[-1].layer, heads[-1].head]  # [dest, src]
-        for later, earlier in zip(heads[::-1], heads[-2::-1], strict=False):
-            weight = weight / recording.ln_scale[later.layer]
-            weight = weight @ recording.pattern[earlier.layer, earlier.head]  # [dest, src]
-        written = recording.stream[first] / recording.ln_scale[first].unsqueeze(-1)
-        for head in heads:
-            values = written @ weights.W_V[head.layer, head.head]  # [src, d_head]
-            written = values @ weights.W_O[head.layer, head.head]  # [src, d_model]
-        return weight * written.square().sum(-1).sqrt()  # [dest, src]
+    if not heads:
+        return (strongest_head(recording, target),)
+    config = recording.weights.config
+    for head in heads:
+        if head.layer >= config.n_layers or head.head >= config.n_heads:
+            raise CircuitviewError(
+                f"{recording.prompt.model} has no head {head}: its layers are 0 to "
+                f"{config.n_layers - 1}, its heads 0 to {config.n_heads - 1}"
+            )
+    if any(later.layer <= earlier.layer for earlier, later in pairwise(heads)):
+        raise CircuitviewError(
+            f"{' > '.join(map(str, heads))} is no chain of heads: layers must rise, like 0.3 > 1.4"
+        )
+    return heads

@@ -36,10 +36,13 @@ class Target:
         u = weights.W_U[:, self.token]  # [d_model]
         return u if self.versus is None else u - weights.W_U[:, self.versus]
 
-    def constant(self, weights: Weights) -> float:
-        """The part of b_U [logits]."""
-        constant = float(weights.b_U[self.token])
-        return constant if self.versus is None else constant - float(weights.b_U[self.versus])
+    def of(self, values: Float[Tensor, " d_vocab"]) -> float:
+        """The token's entry of `values`, or the difference of the two entries, in float64.
+
+        Of b_U it is the constant, of the logits at dest the model's own logit [logits].
+        """
+        value = float(values[self.token])
+        return value if self.versus is None else value - float(values[self.versus])
 
 
 def resolve_target(

@@ -19,6 +19,7 @@ from circuitview.core.names import CircuitviewError
 
 # A vocabulary this small is shown whole where a word is not in it.
 _FEW = 32
+_LONG = 200  # characters: what was pasted by mistake is not repeated whole
 # How SentencePiece vocabularies spell a space, and a byte that is no character of theirs.
 _SPACE = "▁"
 _FALLBACK = re.compile("<0x([0-9A-F]{2})>")
@@ -161,6 +162,13 @@ class Tokenizer:
 
     def _pieces(self, text: str) -> tuple[int, ...]:
         try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = text[error.start]
+            raise CircuitviewError(
+                f"the text has half a character, {half!r} at place {error.start}; type it again"
+            ) from None
+        try:
             ids = tuple(self.inner.encode(text, add_special_tokens=False).ids)
         except Exception as error:  # noqa: BLE001  (the library raises no narrower class)
             known = self.inner.get_vocab()
@@ -201,10 +209,12 @@ class Tokenizer:
         ids = self._pieces(text)
         if len(ids) == 1:
             return ids[0]
-        parts = " ".join(repr(self.text(token) or self.label(token)) for token in ids)
+        parts = " ".join(repr(self.text(token) or self.label(token)) for token in ids[:_FEW])
+        parts += " …" if len(ids) > _FEW else ""
         spaced = " " + text
         hint = f"; did you mean {spaced!r}?" if self._single(spaced) is not None else ""
-        raise CircuitviewError(f"{what} {text!r} is {len(ids)} tokens: {parts}{hint}")
+        asked = text if len(text) <= _LONG else text[:_LONG] + "…"
+        raise CircuitviewError(f"{what} {asked!r} is {len(ids)} tokens: {parts}{hint}")
 
     def _single(self, text: str) -> int | None:
         try:

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from circuitview import __version__
-from circuitview.core.names import CircuitviewError, Head
-from circuitview.figures import numbers
+from circuitview.core.names import AttentionMode, Head
+from circuitview.figures.enlarge import enlarged, enlargement
 from circuitview.figures.figure import Figure
 from circuitview.figures.heading import MARGIN, heading
-from circuitview.figures.heatmap import Mode, heatmap_figure
+from circuitview.figures.heatmap import heatmap_figure
 from circuitview.figures.ledger import Ledger, LedgerGroup, ledger
 from circuitview.figures.ov_bars import OVRow
 from circuitview.figures.ov_bars import ov_figure as bars_figure
 from circuitview.figures.path_table import TableRow, table_figure
 from circuitview.figures.theme import Theme
+from circuitview.session import numbers
 
 if TYPE_CHECKING:  # torch loads only where something is computed
     from circuitview.core.expansion import Expansion
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # torch loads only where something is computed
 
 # What table_figure needs around its rows and for each, at least: rows are counted before drawing.
 _TABLE_RIM, _TABLE_ROW = 24 + MARGIN, 19
-_MODES: dict[Mode, str] = {
+_MODES: dict[AttentionMode, str] = {
     "pattern": "attention pattern",
     "scores": "scores before softmax",
     "value-weighted": "pattern × norm of what is moved",
@@ -50,7 +51,7 @@ def provenance(expansion: "Expansion") -> str:
     )
     return "\n".join(
         [
-            f"circuitview {__version__}, model {prompt.model}, {dtype_name(expansion)}",
+            f"circuitview {__version__}, model {prompt.model}, {expansion.dtype}",
             f"{len(prompt)} tokens with their ids: {tokens}",
             f"target {target.label} (id {target.token}){versus} at dest {target.dest}",
             "attention patterns and norm scales held as recorded; norms folded into the weights",
@@ -59,17 +60,12 @@ def provenance(expansion: "Expansion") -> str:
     )
 
 
-def dtype_name(expansion: "Expansion") -> str:
-    """The precision of the run, "float32" or "float64"."""
-    return str(expansion.recording.weights.dtype).removeprefix("torch.")
-
-
 def run_line(expansion: "Expansion") -> str:
     """Which run a figure is of, for its heading: model, target and dest."""
     prompt, target = expansion.recording.prompt, expansion.target
     return (
         f"{prompt.model}, target {target} at dest {target.dest} ({prompt.labels[target.dest]}), "
-        f"{dtype_name(expansion)}"
+        f"{expansion.dtype}"
     )
 
 
@@ -79,37 +75,10 @@ def chain_name(heads: Sequence[Head]) -> str:
     return f"{kind} {' > '.join(map(str, heads))}"
 
 
-def attention_values(
-    expansion: "Expansion", heads: tuple[Head, ...], mode: Mode
-) -> npt.NDArray[np.float64]:
-    """What a heatmap of the chain `heads` shows [dest, src].
-
-    Held fixed: patterns and norm scales, as recorded. Value-weighted entries are norms, in the unit
-    of the stream, and never negative.
-
-    Raises:
-        CircuitviewError: for the scores of several heads, which have none in common.
-    """
-    from circuitview.core.ov import chain_pattern, value_weighted
-
-    recording = expansion.recording
-    if mode == "scores":
-        if len(heads) > 1:
-            raise CircuitviewError(
-                f"{chain_name(heads)} has no scores of its own; choose pattern or value-weighted"
-            )
-        values = recording.scores[heads[0].layer, heads[0].head]  # [dest, src]
-    elif mode == "pattern":
-        values = chain_pattern(recording, heads)  # [dest, src]
-    else:
-        values = value_weighted(recording, heads)  # [dest, src]
-    return np.asarray(values.double().numpy())
-
-
 def attention_figure(
     expansion: "Expansion",
     heads: tuple[Head, ...],
-    mode: Mode = "pattern",
+    mode: AttentionMode = "pattern",
     *,
     theme: Theme,
     width: float,
@@ -130,23 +99,28 @@ def attention_figure(
 
     Raises:
         ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
-        CircuitviewError: see attention_values.
+        CircuitviewError: for the scores of a virtual head, which has none.
     """
     expansion.require_balance()
-    return heatmap_figure(
-        attention_values(expansion, heads, mode) if values is None else values,
+    factor = enlargement(width, height)
+    if values is None:
+        from circuitview.core.attention import attention_values
+
+        values = attention_values(expansion.recording, heads, mode)
+    figure = heatmap_figure(
+        values,
         expansion.recording.prompt.labels,
         title=f"{chain_name(heads)}: {_MODES[mode]}",
         subtitle=run_line(expansion),
         mode=mode,
         theme=theme,
-        width=width,
-        height=height,
+        width=width / factor,
+        height=height / factor,
         dest=expansion.target.dest,
         source=source,
         description=provenance(expansion),
-        unit="norm" if mode == "value-weighted" else None,
     )
+    return enlarged(figure, factor)
 
 
 def ov_figure(
@@ -183,15 +157,17 @@ def ov_figure(
         )
         for src, label in enumerate(labels)
     ]
-    return bars_figure(
+    factor = enlargement(width, height)
+    figure = bars_figure(
         rows,
         title=f"{chain_name(breakdown.heads)} by source: {_SENSES[breakdown.sense]}",
         subtitle=run_line(expansion),
         theme=theme,
-        width=width,
-        height=height,
+        width=width / factor,
+        height=height / factor,
         description=provenance(expansion),
     )
+    return enlarged(figure, factor)
 
 
 def paths_figure(
@@ -210,18 +186,20 @@ def paths_figure(
     """
     expansion.require_balance()
     title, subtitle = f"Paths to {expansion.target}", run_line(expansion)
-    _, below = heading(title, subtitle, theme, width)
-    capacity = int((height - below - _TABLE_RIM) // _TABLE_ROW)
-    return table_figure(
+    factor = enlargement(width, height)
+    _, below = heading(title, subtitle, theme, width / factor)
+    capacity = int((height / factor - below - _TABLE_RIM) // _TABLE_ROW)
+    figure = table_figure(
         ("path", "starts mostly at", "logits"),
         _fitting_rows(expansion, min(top, len(expansion.paths)), capacity),
         title=title,
         subtitle=subtitle,
         theme=theme,
-        width=width,
-        height=height,
+        width=width / factor,
+        height=height / factor,
         description=provenance(expansion),
     )
+    return enlarged(figure, factor)
 
 
 def _fitting_rows(expansion: "Expansion", top: int, capacity: int) -> list[TableRow]:

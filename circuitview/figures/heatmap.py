@@ -8,20 +8,22 @@ long the prompt.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from circuitview.core.names import CircuitviewError
-from circuitview.figures import numbers
+from circuitview.core.names import AttentionMode, CircuitviewError
 from circuitview.figures.figure import Curve, Figure, Group, Image, Item, Rect, Text, segment
 from circuitview.figures.heading import MARGIN, heading
 from circuitview.figures.text_width import CAP_HEIGHT, elide, tick_step, width
 from circuitview.figures.theme import Theme, diverging, hex_colour, readable_on, sequential
+from circuitview.session import numbers
 
-Mode = Literal["pattern", "scores", "value-weighted"]
-UNITS: dict[Mode, str] = {"pattern": "weight", "scores": "score", "value-weighted": "norm"}
+_UNITS: dict[AttentionMode, str] = {
+    "pattern": "weight",
+    "scores": "score",
+    "value-weighted": "norm",
+}
 
 _LABEL, _SMALL, _SMALLEST = 12.0, 11.0, 9.5
 _LEAST_PITCH, _SLANTED_PITCH = 15.0, 22.0  # pixels from one axis label to the next
@@ -34,7 +36,7 @@ _BAR_WIDTH, _BAR_ROOM = 10.0, 58.0
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where the cells are: what a window needs to tell which one is pointed at.
+    """Where the cells are, for whoever reads the figure: which one lies at a point.
 
     Attributes:
         left, top: the corner of the cell of dest 0 and src 0.
@@ -61,19 +63,18 @@ def heatmap_figure(
     *,
     title: str,
     subtitle: str,
-    mode: Mode,
+    mode: AttentionMode,
     theme: Theme,
     width: float,
     height: float,
     dest: int | None = None,
     source: int | None = None,
     description: str = "",
-    unit: str | None = None,
 ) -> Figure:
     """The heatmap of `values` [dest, src].
 
     Args:
-        values: one head's weights, scores or contributions.
+        values: weights, scores or norms; what lies in the future is not looked at.
         labels: the tokens.
         title, subtitle: name the head, and say what is shown of it.
         mode: which levels and colours.
@@ -82,7 +83,6 @@ def heatmap_figure(
         dest: the selected dest, outlined.
         source: the selected src; with `dest`, its cell is marked.
         description: where the numbers come from.
-        unit: what the colour bar counts; None for what is usual in this mode.
 
     Raises:
         CircuitviewError: where the values are not square or the labels are not as many.
@@ -112,7 +112,7 @@ def heatmap_figure(
         Group(tuple(body), id="cells", data=cells),
         _dest_axis(labels, cells, dest, label_room, theme),
         _src_axis(labels, cells, source, height, block, theme),
-        _colour_bar(cells, mode, (low, limit), unit or UNITS[mode], theme),
+        _colour_bar(cells, mode, (low, limit), theme),
     )
     return Figure(width, height, theme.background, items, title, description)
 
@@ -121,8 +121,9 @@ def _layout(labels: Sequence[str], top: float, wide: float, high: float) -> tupl
     """The cells, and the room for a label of dest."""
     count = len(labels)
     longest = max(width(label, _LABEL, bold=True) for label in _sample(labels))
-    if count > (high - top) / _LEAST_PITCH:
-        longest += width(f"{count} ", _SMALL)
+    # The slanted labels of src are the first to be thinned out and to get a position in front.
+    if count > (high - top - 60) / _SLANTED_PITCH:
+        longest += width(f"{count} ", _LABEL, bold=True)
     label_room = min(longest + 2, _LONGEST_LABEL, wide / 4)
     left = MARGIN + 14 + label_room + 7
     upper = top + 4
@@ -138,7 +139,7 @@ def _sample(labels: Sequence[str]) -> Sequence[str]:
     return labels if len(labels) <= 200 else labels[:: len(labels) // 100]
 
 
-def levels(values: npt.NDArray[np.floating], mode: Mode) -> tuple[float, float]:
+def levels(values: npt.NDArray[np.floating], mode: AttentionMode) -> tuple[float, float]:
     """The values [dest, src] of the first and the last colour; the future is not looked at."""
     if mode == "pattern":
         return 0.0, 1.0
@@ -148,7 +149,7 @@ def levels(values: npt.NDArray[np.floating], mode: Mode) -> tuple[float, float]:
 
 
 def cell_colours(
-    values: npt.NDArray[np.floating], mode: Mode, limit: float, theme: Theme
+    values: npt.NDArray[np.floating], mode: AttentionMode, limit: float, theme: Theme
 ) -> npt.NDArray[np.uint8]:
     """The RGBA of each cell, `limit` being the value of the last colour."""
     if mode == "scores":
@@ -197,7 +198,7 @@ def _cell_numbers(
     values: npt.NDArray[np.floating],
     rgba: npt.NDArray[np.uint8],
     cells: Cells,
-    mode: Mode,
+    mode: AttentionMode,
     theme: Theme,
 ) -> list[Item]:
     """The value in each cell, where all of them fit."""
@@ -338,7 +339,7 @@ def _tick_label(
 
 
 def _colour_bar(
-    cells: Cells, mode: Mode, ends: tuple[float, float], unit: str, theme: Theme
+    cells: Cells, mode: AttentionMode, ends: tuple[float, float], theme: Theme
 ) -> Group:
     side = cells.side * cells.count
     inside = cells.count >= 6
@@ -361,5 +362,5 @@ def _colour_bar(
     for share, text in marks:
         y = top + share * length + _SMALL * CAP_HEIGHT / 2
         items.append(Text(left + _BAR_WIDTH + 5, y, text, _SMALL, theme.muted))
-    items.append(Text(left, top - 9, unit, _SMALL, theme.muted))
+    items.append(Text(left, top - 9, _UNITS[mode], _SMALL, theme.muted))
     return Group(tuple(items), id="colour-bar")

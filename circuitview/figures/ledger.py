@@ -58,9 +58,12 @@ def ledger(expansion: "Expansion", top: int | None = None) -> Ledger:
     remainder = expansion.remainder + sum(term.contribution for term in terms[len(listed) :])
     names = group_names(expansion.recording.weights.config.n_layers)
     counts = _counts(expansion)
+    members: dict[str, list[PathTerm]] = {name: [] for name in names}
+    for term in listed:
+        members[group_of(term.path)].append(term)
     groups = []
     for name in names:
-        mine = tuple(term for term in listed if group_of(term.path) == name)
+        mine = tuple(members[name])
         constant = expansion.constant if name == BIASES else None
         total = expansion.groups[name]
         known = sum(term.contribution for term in mine) + (constant or 0.0)

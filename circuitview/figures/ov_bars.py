@@ -1,4 +1,4 @@
-"""What one head writes towards the target, by source token: weight × column value = contribution.
+"""What a head or chain writes towards the target, by source: weight × value = contribution.
 
 Every row is one source token and the last row is their exact sum. Where not all fit, those with
 the largest contributions stay, in the order of the prompt, and the others become one row with their
@@ -9,12 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from circuitview.figures import numbers
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text, segment
 from circuitview.figures.heading import MARGIN, heading
 from circuitview.figures.signed_bar import signed_bar
 from circuitview.figures.text_width import CAP_HEIGHT, elide, width
 from circuitview.figures.theme import Theme, amount_colour
+from circuitview.session import numbers
 
 _SIZE, _SMALL = 12.0, 11.0
 _HEADER, _FOOT = 22.0, 34.0
@@ -34,10 +34,10 @@ class OVRow:
 
     Attributes:
         label: the token.
-        weight: the pattern's weight from dest to it.
-        value: what the head would add to the target at weight 1 (logits).
+        weight: how much of its column arrives at dest: for a single head the attention weight.
+        value: what the chain would add to the target at weight 1 (logits).
         contribution: weight × value (logits).
-        raises: tokens that this source raises most, each with its contribution (logits).
+        raises: tokens that this source raises most, each with what it gets at weight 1 (logits).
         lowers: those it lowers most.
     """
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from circuitview.figures import numbers
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text, segment
 from circuitview.figures.heading import MARGIN, heading
 from circuitview.figures.text_width import CAP_HEIGHT, elide, width
 from circuitview.figures.theme import Theme, amount_colour
+from circuitview.session import numbers
 
 RowKind = Literal["group", "row", "total"]
 Cell = str | float

@@ -8,11 +8,22 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from circuitview.figures.figure import Anchor, Box, Curve, Figure, Group, Item, Rect, Text, bounds
+from circuitview.figures.figure import (
+    Anchor,
+    Box,
+    Curve,
+    Figure,
+    Group,
+    Item,
+    Rect,
+    Text,
+    bounds,
+    segment,
+)
 from circuitview.figures.heading import MARGIN, heading
-from circuitview.figures.numbers import MINUS, logits
 from circuitview.figures.text_width import CAP_HEIGHT, elide, width
 from circuitview.figures.theme import Theme
+from circuitview.session.numbers import MINUS, logits
 
 _AXIS, _LABEL = 12.0, 11.0
 _RADIUS = 4.0
@@ -153,9 +164,8 @@ def _lines(theme: Theme, scale: Scale) -> Iterator[Item]:
     low = max(scale.low_x, -scale.high_y)
     high = min(scale.high_x, -scale.low_y)
     if low < high:
-        start, end = (scale.x(low), scale.y(-low)), (scale.x(high), scale.y(-high))
-        line = (("M", *start), ("L", *end))
-        yield Curve(line, stroke=theme.remainder, stroke_width=1.25, dash=(6.0, 4.0))  # type: ignore[arg-type]
+        line = segment(scale.x(low), scale.y(-low), scale.x(high), scale.y(-high))
+        yield Curve(line, stroke=theme.remainder, stroke_width=1.25, dash=(6.0, 4.0))
 
 
 def _axes(words: ScatterText, theme: Theme, scale: Scale) -> Iterator[Item]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from circuitview.core.names import CircuitviewError
-from circuitview.figures.numbers import MINUS
+from circuitview.session.numbers import MINUS
 
 _STEPS = 256
 

@@ -4,11 +4,12 @@ Nothing imported here loads torch; the worker does, once the window has painted.
 anywhere is logged and told in the window's strip, never swallowed.
 """
 
+import gc
 import logging
-import os
 import sys
 import threading
 import traceback
+from dataclasses import replace
 from pathlib import Path as FilePath
 from types import TracebackType
 
@@ -18,10 +19,10 @@ from PySide6.QtWidgets import QApplication
 from circuitview.core.bundled import DEFAULT_MODEL, bundled_names
 from circuitview.core.names import CircuitviewError
 from circuitview.gui.document import Document
-from circuitview.gui.icons import program_icon
 from circuitview.gui.interrupt import Interrupt
 from circuitview.gui.jobs import JobRunner, worker_context
 from circuitview.gui.main_window import MainWindow
+from circuitview.gui.program_icon import program_icon
 from circuitview.gui.settings_store import SettingsStore
 from circuitview.gui.theming import style_application
 from circuitview.session.settings import Settings
@@ -39,7 +40,6 @@ def main(model: str | None = None, prompt: str | None = None) -> int:
         model: a bundled name or a folder; None opens what was open last.
         prompt: what the model reads; None takes the last one.
     """
-    os.environ.setdefault("PYQTGRAPH_QT_LIB", "PySide6")
     logging.basicConfig(level=logging.WARNING, format="circuitview: %(message)s")
     app = application()
     window = make_window(model, prompt)
@@ -82,21 +82,12 @@ def application() -> QApplication:
 
 def first_state(settings: Settings, model: str | None, prompt: str | None) -> State:
     """What is asked first: the arguments, else the last time's, else the defaults."""
-    state = State()
-    if model is not None:
-        state = state.with_model(absolute(model), prompt or settings.prompt or state.prompt)
-    else:
-        last = settings.model or state.model
-        state = state.with_model(last, prompt or settings.prompt or state.prompt)
-        if prompt is None and settings.model:
-            return _with_bos(state, settings.prepend_bos)
+    usual = State()
+    chosen = settings.model or usual.model if model is None else absolute(model)
+    state = usual.with_model(chosen, prompt or settings.prompt or usual.prompt)
+    if model is None and prompt is None and settings.model:
+        return replace(state, prepend_bos=settings.prepend_bos)
     return state
-
-
-def _with_bos(state: State, prepend_bos: bool | None) -> State:
-    from dataclasses import replace
-
-    return replace(state, prepend_bos=prepend_bos)
 
 
 def absolute(model: str) -> str:
@@ -117,7 +108,13 @@ class Start(QObject):
         self._document.jobs.start(_warm_up, urgent=True)
         names = bundled_names()
         usual = DEFAULT_MODEL if DEFAULT_MODEL in names or not names else names[0]
+        self._document.changed.connect(self._settle)
         self._document.start(fallback=State().with_model(usual))
+
+    def _settle(self) -> None:
+        """Spare the garbage collector all that the imports made: it would stall the window."""
+        self._document.changed.disconnect(self._settle)
+        gc.freeze()
 
 
 def _warm_up() -> None:

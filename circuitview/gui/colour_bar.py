@@ -5,8 +5,8 @@ from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from circuitview.figures import numbers
 from circuitview.figures.theme import LIGHT, Theme, diverging, sequential
+from circuitview.session import numbers
 
 _RAMP, _HEIGHT, _GAP = 72, 10, 5
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
-from circuitview.core.names import Head
+from circuitview.core.names import Head, ImbalanceError
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
 from circuitview.gui.jobs import Failure, Job, JobProgress, JobRunner
@@ -176,8 +176,10 @@ class Document(QObject):
     def _on_failed(self, failure: Failure) -> None:
         self._job = None
         self._say("")
-        if _refuses(failure):
-            facts = Results(model=self._good.results.model)
+        if issubclass(failure.kind, ImbalanceError):
+            # The refused model's own name: the numbers in the message are not the last one's.
+            model = self.pipeline.facts_of(self._state) or self._good.results.model
+            facts = Results(model=model)
             self._show(Snapshot(self._state, facts, failure.text, failure.details, refused=True))
             return
         if self._good.results.expansion is None and self._fallback is not None:
@@ -206,11 +208,3 @@ class Document(QObject):
 
 def _picked(selection: Selection, path: Path | None, head: Head | None) -> Selection:
     return replace(selection, path=path, head=head)
-
-
-def _refuses(failure: Failure) -> bool:
-    if not failure.expected:
-        return False
-    from circuitview.core.expansion import ImbalanceError  # loaded already: the worker raised it
-
-    return issubclass(failure.kind, ImbalanceError)

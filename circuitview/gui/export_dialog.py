@@ -4,7 +4,7 @@ from pathlib import Path as FilePath
 
 import msgspec
 from PySide6.QtCore import QRectF, Qt, QTimer
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -71,10 +71,8 @@ class Preview(QWidget):
         where = QRectF((self.width() - wide) / 2, (self.height() - high) / 2, wide, high)
         if self._picture.hasAlphaChannel():
             painter.fillRect(where, QColor("#ffffff"))
-            painter.fillRect(where, QColor(128, 128, 128, 60))
-            painter.setBrush(Qt.BrushStyle.Dense4Pattern)
+            painter.fillRect(where, QBrush(QColor("#c8c8c8"), Qt.BrushStyle.Dense4Pattern))
         painter.drawImage(where, self._picture)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(self.palette().color(self.palette().ColorRole.Mid))
         painter.drawRect(where.adjusted(-0.5, -0.5, 0.5, 0.5))
         painter.end()
@@ -235,8 +233,11 @@ class ExportDialog(QDialog):
         self._on_choice()
 
     def _rename(self, job: ExportJob) -> None:
-        if self._named and self.path.text():
-            path = FilePath(self.path.text()).with_suffix(f".{job.choices.format}")
+        path = FilePath(self.path.text())
+        if self._named and path.name:
+            # Only an ending of ours makes way: "head 1.4" is a whole name.
+            ours = path.suffix.lower().removeprefix(".") in dict(_FORMATS)
+            path = path.with_name(f"{path.stem if ours else path.name}.{job.choices.format}")
         else:
             path = FilePath(self._folder) / job.file_name()
         self.path.setText(str(path))
@@ -289,8 +290,13 @@ class ExportDialog(QDialog):
 
     def export(self) -> None:
         """Write the file. Where that fails say why; the dialog stays as it is."""
-        job, path = self.job(), FilePath(self.path.text()).expanduser()
-        if path.exists() and not path.is_dir() and path != self._replaces:
+        job, path = self.job(), FilePath(self.path.text())
+        try:
+            path = path.expanduser()
+            there = path.exists() and not path.is_dir()
+        except (OSError, RuntimeError):  # a name too long, a folder closed to us, an unknown ~user
+            there = False
+        if there and path != self._replaces:
             self._replaces = path
             self._say(f"{path.name} exists already")
             self.export_button.setText("Replace")

@@ -77,9 +77,7 @@ class ExportJob:
         if self.choices.format == "csv":
             write_bytes_whole(path, self._needed_csv().encode())
         else:
-            write_figure(
-                self.figure(), path, self.choices.scale, transparent=self.choices.transparent
-            )
+            write_figure(self.figure(), path, self.choices.scale)
 
     def copy(self) -> None:
         """Put it on the clipboard: a raster that every program takes, and the drawing as SVG.

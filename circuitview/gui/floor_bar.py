@@ -7,8 +7,8 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSlider
 
-from circuitview.figures.numbers import logits
 from circuitview.gui.document import Document
+from circuitview.session.numbers import logits
 from circuitview.session.state import Snapshot
 
 # Each step is about a tenth more, in round numbers: the E24 series.

@@ -6,6 +6,7 @@ so a long run never makes the window wait. Only plain values cross between the t
 queued signal; a Job lives on the main thread and its signals fire there.
 """
 
+import logging
 import threading
 import time
 import traceback
@@ -21,6 +22,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from circuitview.core.names import CircuitviewError
 from circuitview.core.progress import Progress
+
+log = logging.getLogger(__name__)
 
 Work = Callable[[], Any]
 _REPORT_EVERY = 0.1  # seconds
@@ -88,10 +91,6 @@ class Job(QObject):
         """Stop at the next yield. Nothing but `cancelled` is heard from the job any more."""
         self._task.cancelled = True
 
-    @property
-    def cancelling(self) -> bool:
-        return self.running and self._task.cancelled
-
 
 @dataclass(eq=False, slots=True)
 class _Task:
@@ -116,7 +115,6 @@ class _Message:
 class JobRunner(QObject):
     """Owner of the worker thread. Make it on the main thread; call shutdown() before it goes."""
 
-    busy_changed = Signal(bool)
     _posted = Signal(object)
 
     def __init__(
@@ -151,8 +149,6 @@ class JobRunner(QObject):
         with self._lock:
             (self._urgent if urgent else self._patient).append(task)
         self._executor.submit(self._serve)
-        if len(self._jobs) == 1:
-            self.busy_changed.emit(True)
         return job
 
     @property
@@ -200,8 +196,11 @@ class JobRunner(QObject):
                 progress = next(task.steps)
         except StopIteration as end:
             return self._end(task, "finished", end.value)
-        except Exception as error:  # noqa: BLE001 - errors become data, whatever they are
-            return self._end(task, "failed", failure_of(error))
+        except Exception as error:  # errors become data, whatever they are
+            failure = failure_of(error)
+            if not failure.expected:
+                log.error("a job failed", exc_info=error)
+            return self._end(task, "failed", failure)
         self._report(task, progress)
         return False
 
@@ -251,8 +250,6 @@ class JobRunner(QObject):
         if message.task.cancelled and kind == "finished":
             kind, content = "cancelled", None  # it ended before it heard
         getattr(job, kind).emit(content)
-        if not self._jobs:
-            self.busy_changed.emit(False)
 
 
 def worker_context() -> AbstractContextManager[Any]:

@@ -42,7 +42,7 @@ from circuitview.gui.settings_store import SettingsStore
 from circuitview.gui.theming import Wardrobe
 from circuitview.gui.token_strip import TokenStrip
 from circuitview.session.balance import balance_text
-from circuitview.session.settings import ThemeChoice
+from circuitview.session.settings import ExportChoices, Settings, ThemeChoice
 from circuitview.session.state import Selection, Snapshot, State
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,7 @@ class MainWindow(QMainWindow):
         self.prompt_bar.set_model_menu(self.opener.button_menu)
         self._dialog: ExportDialog | None = None
         self._painted = False
+        self._first_layout = False
         self._after_paint = QTimer(self)
         self._after_paint.setSingleShot(True)
         self._after_paint.timeout.connect(self.first_painted)
@@ -192,7 +193,7 @@ class MainWindow(QMainWindow):
         shown = self.document.snapshot
         good = shown.results.expansion is not None
 
-        def change(settings: msgspec.Struct) -> msgspec.Struct:
+        def change(settings: Settings) -> Settings:
             made = msgspec.structs.replace(
                 settings,
                 geometry=base64.b64encode(self.saveGeometry().data()).decode(),
@@ -209,7 +210,7 @@ class MainWindow(QMainWindow):
                 )
             return made
 
-        self.store.change(change)  # type: ignore[arg-type]
+        self.store.change(change)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.keep_settings()
@@ -255,7 +256,7 @@ class MainWindow(QMainWindow):
 
     def copy_picture(self) -> None:
         """The diagram as it is on the screen."""
-        choices = msgspec.structs.replace(self.store.settings.export, format="svg", size="screen")
+        choices = ExportChoices(scale=self.store.settings.export.scale)
         job = ExportJob(self.diagram, self.document.snapshot, choices)
         try:
             job.copy()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path as FilePath
 
-from PySide6.QtCore import QByteArray, QMarginsF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QMarginsF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QColor,
     QImage,
@@ -22,7 +22,7 @@ from PySide6.QtGui import (
     QPen,
 )
 
-from circuitview.core.files import write_whole
+from circuitview.core.files import write_bytes_whole
 from circuitview.core.names import CircuitviewError
 from circuitview.figures.drawable import drawable, valid_xml
 from circuitview.figures.figure import Curve, Figure, Group, Image, Item, Rect, Text
@@ -207,6 +207,10 @@ def image(figure: Figure, scale: float = 2.0, transparent: bool = False) -> QIma
         )
     keep = ensure_gui_application()
     raster = QImage(wide, high, QImage.Format.Format_ARGB32_Premultiplied)
+    if raster.isNull():
+        raise CircuitviewError(
+            f"there is no memory for a PNG of {wide} x {high} pixels; choose another scale"
+        )
     raster.setDevicePixelRatio(scale)
     raster.fill(Qt.GlobalColor.transparent)
     if figure.background and not transparent:
@@ -238,12 +242,11 @@ def write_png(
         CircuitviewError: where it would be too large or can't be written.
     """
     raster = image(figure, scale, transparent)
-
-    def save(temporary: FilePath) -> None:
-        if not QImageWriter(str(temporary), QByteArray(b"PNG")).write(raster):
-            raise CircuitviewError(f"can't write {path}; is the disk full?")
-
-    write_whole(path, save)
+    # Into memory: Qt knows no file names that are not UTF-8, and does not tell of a full disk.
+    content = QBuffer()
+    if not QImageWriter(content, QByteArray(b"PNG")).write(raster):
+        raise CircuitviewError(f"can't make {path}; export SVG instead")
+    write_bytes_whole(path, bytes(content.data().data()))
 
 
 def write_pdf(figure: Figure, path: FilePath, transparent: bool = False) -> None:
@@ -252,24 +255,26 @@ def write_pdf(figure: Figure, path: FilePath, transparent: bool = False) -> None
     Raises:
         CircuitviewError: where it can't be written.
     """
-    write_whole(path, lambda temporary: _fill_pdf(figure, temporary, transparent))
+    write_bytes_whole(path, _pdf(figure, transparent))
 
 
-def _fill_pdf(figure: Figure, path: FilePath, transparent: bool) -> None:
+def _pdf(figure: Figure, transparent: bool) -> bytes:
     keep = ensure_gui_application()
     # Qt rounds pages to whole points; rounding up cuts nothing off.
     points = [math.ceil(side * 72 / _PER_INCH - 1e-6) for side in (figure.width, figure.height)]
     page = QPageSize(
         QSizeF(*points), QPageSize.Unit.Point, "", QPageSize.SizeMatchPolicy.ExactMatch
     )
-    writer = QPdfWriter(str(path))
+    content = QBuffer()  # in memory, for the reasons above
+    content.open(QBuffer.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(content)
     writer.setResolution(_PDF_RESOLUTION)
     writer.setPageSize(page)
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     writer.setTitle(figure.title)
     painter = QPainter()
     if not painter.begin(writer):
-        raise CircuitviewError(f"can't write {path}; choose another folder")
+        raise CircuitviewError("Qt can't make a PDF here; export SVG instead")
     painter.scale(_PDF_RESOLUTION / _PER_INCH, _PDF_RESOLUTION / _PER_INCH)
     try:
         if figure.background and not transparent:
@@ -278,10 +283,9 @@ def _fill_pdf(figure: Figure, path: FilePath, transparent: bool) -> None:
         paint(figure.items, painter)
     finally:
         painter.end()
-    del writer, keep  # the writer closes its file
+    del writer, keep  # the writer closes its buffer
     title, subject = valid_xml(figure.title), valid_xml(figure.description)
-    whole = with_info(path.read_bytes(), title, subject, CREATOR)
-    path.write_bytes(whole)
+    return with_info(bytes(content.data().data()), title, subject, CREATOR)
 
 
 def write_figure(

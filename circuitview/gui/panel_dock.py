@@ -87,7 +87,7 @@ class DockTitle(QWidget):
         self.export = GlyphButton("export", f"Export {title.lower()}…")
         self.maximise = GlyphButton("maximise", "Fill the window with this panel, or put it back")
         self.floating = GlyphButton("float", "Float as a window of its own, or dock again")
-        self.close_button = GlyphButton("close", "Close; View > Panels opens it again")
+        self.close_button = GlyphButton("close", "Close; the View menu opens it again")
         label = QLabel(title)
         font = label.font()
         font.setBold(True)

@@ -10,10 +10,10 @@ import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from circuitview.figures.numbers import logits, percent
 from circuitview.figures.theme import Theme, mix, theme
 from circuitview.gui.chip_flow import Chip, ChipFlow
 from circuitview.gui.document import Document
+from circuitview.session.numbers import logits, percent
 from circuitview.session.state import Snapshot, State
 from circuitview.session.tokens import token_contributions
 

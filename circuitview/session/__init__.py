@@ -1,1 +1,2 @@
-"""What was asked and what was computed, as two frozen values; pure Python, no Qt."""
+"""What was asked and what was computed, as two frozen values, and the words
+and numbers that say it; pure Python, no Qt."""

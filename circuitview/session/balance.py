@@ -7,9 +7,10 @@ in the same words.
 The groups and the total are the core's own: nothing is added up here.
 """
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from circuitview.session import numbers
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
@@ -39,11 +40,11 @@ class Balance:
     @property
     def text(self) -> str:
         """The whole line."""
-        words = " + ".join(f"{name} {_logits(value)}" for name, value in self.groups)
+        words = " + ".join(f"{name} {numbers.logits(value)}" for name, value in self.groups)
         end = "" if self.balanced else " passes the tolerance"
         return (
-            f"{words} = {_logits(self.total)}; model {_logits(self.model)}; "
-            f"error {_error(self.error)}{end}"
+            f"{words} = {numbers.logits(self.total)}; model {numbers.logits(self.model)}; "
+            f"error {numbers.error(self.error)}{end}"
         )
 
 
@@ -55,7 +56,7 @@ def balance(expansion: "Expansion") -> Balance:
         model=expansion.logit,
         error=expansion.error,
         balanced=expansion.balanced,
-        dtype=str(expansion.recording.weights.dtype).removeprefix("torch."),
+        dtype=expansion.dtype,
     )
 
 
@@ -69,18 +70,3 @@ def short_name(group: str) -> str:
     if group.startswith("layer-"):
         return "layer " + group.removeprefix("layer-").removesuffix(" heads")
     return "virtual" if group == "virtual heads" else group
-
-
-def _logits(value: float) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    text = f"{value:.2f}"
-    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
-
-
-def _error(value: float) -> str:
-    """The size of a rounding error, to one digit: "2e-6"."""
-    if value == 0 or not math.isfinite(value):
-        return str(abs(value)) if value else "0"
-    mantissa, exponent = f"{abs(value):.0e}".split("e")
-    return f"{mantissa}e{int(exponent)}"

@@ -2,14 +2,15 @@
 
 A model with a small vocabulary could otherwise never be opened: its words fail on the old model,
 the old model's words on it. Tried in turn: the prompt at hand; the one that the model's card says
-to try ("Try it on", and the text on an indented line below); its own first words.
+to try ("Try it on", and the text on an indented line below); the default one; its own first words.
 """
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from circuitview.core.names import CircuitviewError
+from circuitview.core.bundled import DEFAULT_PROMPT
+from circuitview.core.names import CircuitviewError, ImbalanceError
 from circuitview.core.progress import Progress
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import Results, State
@@ -40,6 +41,8 @@ def opening_steps(pipeline: Pipeline, state: State) -> Generator[Progress, None,
             other = replace(state.with_prompt(prompt), target=None, versus=None)
             try:
                 results = yield from pipeline.steps(other)
+            except ImbalanceError:
+                raise  # the prompt could be read: the weights are at fault
             except CircuitviewError:
                 continue
             return other, results, str(failure)
@@ -52,6 +55,7 @@ def example_prompts(model: "Model") -> Iterator[str]:
     prompt = card_prompt(model)
     if prompt is not None:
         yield prompt
+    yield DEFAULT_PROMPT
     tokens = range(min(model.config.d_vocab, 4 * _N_WORDS))
     texts = [model.tokenizer.text(token) for token in tokens if token != model.config.bos_token_id]
     words = [text for text in texts if text and not text.isspace()][:_N_WORDS]

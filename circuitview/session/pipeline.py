@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.names import Head
 from circuitview.core.progress import Progress
 from circuitview.session.state import VISUAL, ModelFacts, Prediction, Results, State
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from circuitview.core.expansion import Expansion
-    from circuitview.core.model import DtypeName, Model
+    from circuitview.core.model import Model
+    from circuitview.core.names import AttentionMode, DtypeName, OVSense
     from circuitview.core.ov import OVBreakdown
     from circuitview.core.prompt import Prompt
     from circuitview.core.recording import Recording
     from circuitview.core.target import Target
-    from circuitview.session.state import HeatmapMode, OVSense
 
 _N_PREDICTIONS = 10
 
@@ -76,22 +76,9 @@ def _predict(model: "Model", run: "Recording", target: "Target") -> tuple[Predic
 def _choose_chain(
     opened: tuple[Head, ...] | None, run: "Recording", target: "Target"
 ) -> tuple[Head, ...]:
-    from circuitview.core.ov import strongest_head
+    from circuitview.core.ov import chosen_chain
 
-    if not opened:
-        return (strongest_head(run, target),)
-    config = run.weights.config
-    layers = [head.layer for head in opened]
-    if (
-        max(layers) >= config.n_layers
-        or max(head.head for head in opened) >= config.n_heads
-        or sorted(set(layers)) != layers
-    ):
-        raise CircuitviewError(
-            f"{' > '.join(map(str, opened))} is no chain of this model's heads: it has "
-            f"{config.n_layers} layers of {config.n_heads}, and layers must rise"
-        )
-    return opened
+    return chosen_chain(run, target, opened)
 
 
 def _break_down(
@@ -103,21 +90,13 @@ def _break_down(
 
 
 def _map_attention(
-    mode: "HeatmapMode", run: "Recording", chain: tuple[Head, ...]
+    mode: "AttentionMode", run: "Recording", chain: tuple[Head, ...]
 ) -> "npt.NDArray[np.float64] | None":
-    from circuitview.core.ov import chain_pattern, value_weighted
+    from circuitview.core.attention import attention_values
 
     if mode == "scores" and len(chain) > 1:
         return None
-    match mode:
-        case "pattern":
-            made = chain_pattern(run, chain)  # [dest, src]
-        case "scores":
-            made = run.scores[chain[0].layer, chain[0].head]  # [dest, src]
-        case "value-weighted":
-            made = value_weighted(run, chain)  # [dest, src]
-    array: npt.NDArray[np.float64] = made.double().numpy()
-    return array
+    return attention_values(run, chain, mode)  # [dest, src]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +210,11 @@ class Pipeline:
         """The model of `state`, where it is open."""
         model: Model | None = self._value("checkpoint", state)
         return model
+
+    def facts_of(self, state: State) -> ModelFacts | None:
+        """What the window shows of the model of `state`, where it is open."""
+        facts: ModelFacts | None = self._value("facts", state)
+        return facts
 
     def recorded(self, state: State) -> bool:
         """Whether the model has read the prompt of `state`."""

@@ -90,7 +90,7 @@ def read_settings(path: FilePath) -> Settings:
         return Settings()
     try:
         return msgspec.json.decode(raw, type=Settings)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         log.warning("settings %s are not understood (%s); using the defaults", path, error)
         return Settings()
 

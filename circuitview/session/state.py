@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from circuitview.core.bundled import DEFAULT_MODEL, DEFAULT_PROMPT
-from circuitview.core.names import Head
+from circuitview.core.names import AttentionMode, DtypeName, Head, OVSense
 from circuitview.core.path import Path
 
 if TYPE_CHECKING:  # torch must not load before the window has painted
@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # torch must not load before the window has painted
     from circuitview.core.expansion import Expansion
     from circuitview.core.ov import OVBreakdown
 
-HeatmapMode = Literal["pattern", "scores", "value-weighted"]
-OVSense = Literal["token", "everything"]
 ThemeName = Literal["light", "dark"]
 
 VISUAL = frozenset({"floor", "selection", "theme"})
@@ -79,11 +77,11 @@ class State:
     dest: int | None = None
     target: str | None = None
     versus: str | None = None
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: DtypeName = "float32"
     floor: float = 0.0
     selection: Selection = field(default_factory=Selection)
     opened: tuple[Head, ...] | None = None
-    heatmap_mode: HeatmapMode = "pattern"
+    heatmap_mode: AttentionMode = "pattern"
     ov_sense: OVSense = "everything"
     theme: ThemeName = "light"
 

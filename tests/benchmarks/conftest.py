@@ -20,7 +20,7 @@ _ROWS: list[dict[str, object]] = []
 
 @pytest.fixture
 def verdict():
-    """Call it with (what, measured, yardstick or None, budget, unit) to note and judge a figure."""
+    """Call it with (what, measured, yardstick or None, budget) to note and judge a figure."""
 
     def judge(what: str, measured: float, yardstick: float | None, budget: float) -> None:
         figure = measured if yardstick is None else measured / yardstick

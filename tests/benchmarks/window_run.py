@@ -145,8 +145,12 @@ class Run:
             self.figures["stall_after"] = self.heart.longest
             self.app.quit()
             return
-        place = N_TOKENS - 1 - len(self.taken)
-        QTimer.singleShot(5, lambda: self.ask(lambda state: replace(state, dest=place)))
+        if len(self.taken) % 2:  # the same dest, the second-best token as the target
+            token = self.document.snapshot.results.predictions[1].label
+            change = {"target": token}
+        else:
+            change = {"target": None, "dest": N_TOKENS - 1 - len(self.taken)}
+        QTimer.singleShot(5, lambda: self.ask(lambda state: replace(state, **change)))
 
     def ask(self, change) -> None:
         self.asked = time.perf_counter()

@@ -189,5 +189,6 @@ def test_window_without_a_display_is_refused_with_a_line(call, monkeypatch, argu
     one_line(call, arguments, "no display")
 
 
-def test_window_on_a_model_that_is_nowhere_is_refused_with_a_line(call):
-    one_line(call, ["open", "gpt-7"], "no bundled model and no folder 'gpt-7'")
+@pytest.mark.parametrize("model", ["gpt-7", "~nobody-of-that-name/model", "m" * 5000])
+def test_window_on_a_model_that_is_nowhere_is_refused_with_a_line(call, model):
+    one_line(call, ["open", model], f"no bundled model and no folder '{model}'")

@@ -10,10 +10,8 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from circuitview.cli.export import parse_heads
 from circuitview.core.analysis import analyse
 from circuitview.core.checkpoint import open_model
-from circuitview.core.names import Head
 from circuitview.core.ov import strongest_head
 from tests.cli.calling import PROMPT, process
 
@@ -174,7 +172,3 @@ for figure in {FIGURES}:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("*.svg"))) == len(FIGURES)
-
-
-def test_parse_heads_gives_the_chain():
-    assert parse_heads("0.3 > 1.4>2.0") == (Head(0, 3), Head(1, 4), Head(2, 0))

@@ -69,6 +69,10 @@ def test_finished_model_is_not_trained_over(call, texts, tmp_path):
         (["--precision", "int8"], "--precision"),
         (["--held-out", "none.txt"], "none.txt"),
         (["--vocabulary", "9000"], "smaller --vocabulary"),
+        (["--threads", "1000000000"], "--threads"),
+        (["--seed", "1" + "0" * 30], "--seed"),
+        (["--batch-tokens", "1000000000000"], "--batch-tokens"),
+        (["--rate-rest", "inf"], "the run diverged; choose lower rates"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_a_line(call, texts, tmp_path, options, needle):

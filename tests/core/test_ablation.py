@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from circuitview.core.ablation.zero_heads import target_logit, zero_each_head
+from circuitview.core.ablation.zero_heads import zero_each_head
 from circuitview.core.checkpoint import open_model
 from circuitview.core.edits import Edits
 from circuitview.core.expansion import expand
@@ -82,10 +82,3 @@ def test_zeroed_head_writes_nothing_and_its_neighbours_are_untouched():
     assert not cut.z[0, 1].any()
     assert (cut.z[0, [0, 2]] == clean.z[0, [0, 2]]).all()
     assert (cut.pattern == clean.pattern).all()
-
-
-def test_target_logit_of_a_difference_subtracts():
-    recording = record(tiny_model(Tiny()), [1, 2, 3])
-    one, other = (float(recording.logits[2, token]) for token in (4, 5))
-    assert target_logit(recording, Target(2, 4, "w4")) == one
-    assert target_logit(recording, Target(2, 4, "w4", 5, "w5")) == one - other

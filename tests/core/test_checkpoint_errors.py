@@ -380,3 +380,15 @@ class TestPrompts:
     def test_run_of_ids_equals_run_of_text(self, model):
         by_text = model.run(model.prompt("w1 w2"), "float64").logits
         assert torch.equal(by_text, record(model, [0, 1, 2]).logits)
+
+
+@pytest.mark.parametrize("n_layers", [10**9, 10**30])
+def test_a_huge_number_of_layers_does_not_fill_the_memory(folder, n_layers):
+    change_config(folder, n_layers=n_layers)
+    assert f"asks for {n_layers} layers" in refusal(folder)
+
+
+@pytest.mark.parametrize("opening", ['{"a":', "["])
+def test_a_config_nested_without_end_is_named(folder, opening):
+    (folder / "config.json").write_text(opening * 100_000)
+    assert "config.json: not a JSON object" in refusal(folder)

@@ -32,6 +32,27 @@ def test_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert path.read_bytes() == b"old"
 
 
+def test_a_link_still_leads_to_its_file_after_writing(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "link.svg").symlink_to(tmp_path / "kept" / "a.svg")
+    write_bytes_whole(tmp_path / "link.svg", b"figure")
+    assert (tmp_path / "link.svg").is_symlink()
+    assert (tmp_path / "kept" / "a.svg").read_bytes() == b"figure"
+
+
+def test_the_longest_name_that_a_folder_can_hold_is_written(tmp_path):
+    path = tmp_path / ("n" * 251 + ".svg")
+    write_bytes_whole(path, b"figure")
+    assert path.read_bytes() == b"figure"
+
+
+@pytest.mark.parametrize("name", ["n" * 300 + ".svg", "a\0b.svg"])
+def test_a_name_that_no_folder_can_hold_gets_a_line(tmp_path, name):
+    with pytest.raises(CircuitviewError, match="can't write"):
+        write_bytes_whole(tmp_path / name, b"figure")
+    assert not list(tmp_path.iterdir())
+
+
 def test_missing_folder_is_named(tmp_path):
     with pytest.raises(CircuitviewError, match="choose another folder") as caught:
         write_bytes_whole(tmp_path / "gone" / "a.svg", b"")
@@ -50,7 +71,9 @@ def test_head_is_parsed_as_people_write_it(text):
     assert str(Head.parse(text)) == "1.4"
 
 
-@pytest.mark.parametrize("text", ["", "1", "1.", ".4", "1.4.5", "-1.4", "head 1.4", "L1", "1,4"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "1.", ".4", "1.4.5", "-1.4", "head 1.4", "L1", "1,4", "9" * 5000 + ".1"]
+)
 def test_what_is_no_head_is_quoted(text):
     with pytest.raises(CircuitviewError, match="is not a head"):
         Head.parse(text)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from circuitview.core import expansion as expansion_module
 from circuitview.core.edits import Edits
 from circuitview.core.expansion import Expansion, expand
-from circuitview.core.names import TOKEN, Head
+from circuitview.core.names import TOKEN, Head, ImbalanceError
 from circuitview.core.orders import order_sums
 from circuitview.core.path import count_chains
 from circuitview.core.path_vectors import path_vectors
@@ -290,7 +290,7 @@ def _bias_paths(recording, head: Head) -> torch.Tensor:
 
 def test_imbalance_is_refused_with_its_numbers():
     tiny_found = expand_broken()
-    with pytest.raises(expansion_module.ImbalanceError, match="add up") as caught:
+    with pytest.raises(ImbalanceError, match="add up") as caught:
         tiny_found.require_balance()
     assert "\n" not in str(caught.value)
     assert "float64" in str(caught.value)

@@ -5,15 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from circuitview.core.attention import chain_pattern, value_weighted
 from circuitview.core.expansion import expand
 from circuitview.core.names import TOKEN, Head
-from circuitview.core.ov import (
-    chain_pattern,
-    head_totals,
-    ov_breakdown,
-    strongest_head,
-    value_weighted,
-)
+from circuitview.core.ov import head_totals, ov_breakdown, strongest_head
 from circuitview.core.path import Path
 from circuitview.core.path_vectors import path_vector
 from circuitview.core.target import Target

@@ -168,9 +168,21 @@ def test_target_that_is_no_token_either_way_offers_nothing(bytes_and_pieces):
     assert "\n" not in str(caught.value)
 
 
+def test_a_page_pasted_as_the_target_is_not_repeated_whole(bytes_and_pieces):
+    with pytest.raises(CircuitviewError, match=r"is \d+ tokens: .* …") as caught:
+        bytes_and_pieces.token_id("z" * 10_000)
+    assert len(str(caught.value)) < 600
+
+
 def test_half_an_emoji_can_be_named_by_its_label(bytes_and_pieces):
     half = bytes_and_pieces.inner.token_to_id("ðŁĺ")
     assert bytes_and_pieces.token_id("⟨F0 9F 98⟩") == half
+
+
+@pytest.mark.parametrize("text", ["tea \ud83c", "\udcff"])
+def test_half_a_character_in_a_prompt_does_not_blame_the_tokenizer(bytes_and_pieces, text):
+    with pytest.raises(CircuitviewError, match=r"half a character.*type it again"):
+        bytes_and_pieces.encode(text)
 
 
 def test_every_label_names_its_token(bytes_and_pieces):

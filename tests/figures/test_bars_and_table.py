@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from circuitview.figures import numbers
 from circuitview.figures.figure import Box, Curve, Figure, Rect, Text, bounds, groups, texts, walk
 from circuitview.figures.ov_bars import OVRow, ov_figure
 from circuitview.figures.path_table import TableRow, fitting_rows, table_figure
 from circuitview.figures.theme import LIGHT
+from circuitview.session import numbers
 
 amounts = st.floats(-50, 50, allow_nan=False)
 

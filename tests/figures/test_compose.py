@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from circuitview.core.analysis import analyse
-from circuitview.core.expansion import ImbalanceError
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.attention import attention_values
+from circuitview.core.names import CircuitviewError, Head, ImbalanceError
 from circuitview.core.ov import ov_breakdown, strongest_head
 from circuitview.figures import compose
 from circuitview.figures.figure import Image, texts, walk
@@ -60,9 +60,9 @@ def test_attention_figure_outlines_dest_and_names_the_head(cat):
 def test_attention_values_of_a_virtual_head_are_the_product_of_patterns(induction):
     first, second = Head(0, 1), Head(1, 0)
     pattern = induction.recording.pattern.double().numpy()
-    values = compose.attention_values(induction, (first, second), "pattern")
+    values = attention_values(induction.recording, (first, second), "pattern")
     np.testing.assert_allclose(values, pattern[1, 0] @ pattern[0, 1], atol=1e-6)
-    weighted = compose.attention_values(induction, (first, second), "value-weighted")
+    weighted = attention_values(induction.recording, (first, second), "value-weighted")
     assert (weighted >= 0).all()
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from circuitview.core.expansion import Expansion, ImbalanceError, expand
-from circuitview.core.names import TOKEN, Head
+from circuitview.core.expansion import Expansion, expand
+from circuitview.core.names import TOKEN, Head, ImbalanceError
 from circuitview.core.path import Path
 from circuitview.core.target import Target
 from circuitview.figures.diagram import diagram_figure
@@ -184,6 +184,24 @@ def test_labels_do_not_lie_on_one_another(two_layers):
         boxes = [(item.text, bounds(item)) for item in walk(figure) if isinstance(item, Text)]
         for (one, a), (other, b) in itertools.combinations(boxes, 2):
             assert not a.overlaps(b), f"{one!r} lies on {other!r} at {size}"
+
+
+def deep_diagram(width: float, height: float) -> Figure:
+    deep = Tiny(n_layers=12, n_heads=12, d_model=24, d_head=3, n_ctx=20, d_vocab=12)
+    return diagram_figure(expansion(deep), theme=LIGHT, width=width, height=height, captioned=True)
+
+
+@pytest.mark.parametrize("size", [(900, 560), (1280, 720), (1600, 1000)])
+def test_columns_of_a_deep_model_do_not_write_over_one_another(size):
+    boxes = [(i.text, bounds(i)) for i in walk(deep_diagram(*size)) if isinstance(i, Text)]
+    for (one, a), (other, b) in itertools.combinations(boxes, 2):
+        assert not a.overlaps(b), f"{one!r} lies on {other!r}"
+
+
+@pytest.mark.parametrize("wide", [640, 1280])
+def test_the_caption_of_a_deep_model_keeps_the_sum_and_the_error(wide):
+    words = [item.text for item in walk(deep_diagram(wide, 480)) if isinstance(item, Text)]
+    assert any("… = " in text and "; error " in text for text in words)
 
 
 def test_what_takes_away_is_dashed_and_what_adds_is_not(two_layers):

@@ -1,4 +1,4 @@
-"""The display list, text widths, numbers and the themes."""
+"""The display list, text widths and the themes."""
 
 import subprocess
 import sys
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from circuitview.core.names import CircuitviewError
-from circuitview.figures import numbers
 from circuitview.figures.figure import (
     Box,
     Curve,
@@ -91,36 +90,6 @@ def test_dump_shows_place_text_and_nesting() -> None:
 def test_image_refuses_a_raster_of_floats() -> None:
     with pytest.raises(ValueError, match="float64"):
         Image(0, 0, 1, 1, np.zeros((2, 2, 4)))
-
-
-@pytest.mark.parametrize(
-    ("value", "signed", "shown"),
-    [
-        (3.074, False, "3.07"),
-        (-1.73, False, "−1.73"),
-        (1.26, True, "+1.26"),
-        (-0.004, True, "0.00"),
-        (0.0, True, "0.00"),
-        (float("inf"), True, "+∞"),
-        (float("nan"), False, "undefined"),
-    ],
-)
-def test_logits_have_a_true_minus_and_no_signed_zero(
-    value: float, signed: bool, shown: str
-) -> None:
-    assert numbers.logits(value, signed) == shown
-
-
-def test_percent_and_error_keep_what_matters() -> None:
-    assert [numbers.percent(share) for share in (0.65, 0.0042, 0.00001, 0.0, 1.0)] == [
-        "65%",
-        "0.4%",
-        "<0.1%",
-        "0%",
-        "100%",
-    ]
-    assert [numbers.error(size) for size in (2.3e-6, -2e-15, 0.0)] == ["2e-6", "2e-15", "0"]
-    assert numbers.weight(0.374) == "0.37"
 
 
 def test_width_of_figures_is_tabular_in_both_weights() -> None:

@@ -96,14 +96,20 @@ def test_axes_are_called_dest_and_src_and_the_bar_has_a_unit() -> None:
     assert "dest" in texts(named(figure, "dest-axis").items)
     assert "src" in texts(named(figure, "src-axis").items)
     assert "weight" in texts(named(figure, "colour-bar").items)
-    scored = drawn(pattern(10), mode="value-weighted", unit="logits of ␣tea")
-    assert "logits of ␣tea" in texts(named(scored, "colour-bar").items)
+    scored = drawn(pattern(10), mode="value-weighted")
+    assert "norm" in texts(named(scored, "colour-bar").items)
 
 
 def test_every_token_is_labelled_where_there_is_room() -> None:
     figure = drawn(pattern(10))
     assert list(texts(named(figure, "dest-axis").items))[:10] == WORDS
     assert list(texts(named(figure, "src-axis").items))[:10] == WORDS
+
+
+@pytest.mark.parametrize("side", [360, 420, 500, 640])
+def test_short_labels_are_not_cut_for_the_position_in_front_of_them(side) -> None:
+    figure = drawn(np.eye(21), [f"w{place}" for place in range(21)], size=(2 * side, side))
+    assert not [text for text in texts(figure) if "…" in text]
 
 
 def test_numbers_stand_in_the_cells_of_their_values() -> None:

@@ -43,6 +43,26 @@ def test_diagram_is_written_in_each_format(dialog, tmp_path, kind, start):
     assert str(path) in dialog.message.text()
 
 
+@pytest.mark.parametrize(
+    "typed", ["", "/", ".", "..", "~nobody/x.svg", "n" * 300 + ".svg", "a\0.svg"]
+)
+def test_a_path_that_can_hold_no_file_is_said_and_survives_a_change_of_format(dialog, typed):
+    choose(dialog, path=typed)
+    dialog.export()
+    assert dialog.message.text()
+    assert "Written" not in dialog.message.text()
+    choose(dialog, format="pdf")
+    assert dialog.path.text().endswith("pdf")
+
+
+def test_a_name_with_a_point_is_kept_whole_when_the_format_changes(dialog, tmp_path):
+    choose(dialog, path=tmp_path / "head 1.4")
+    choose(dialog, format="pdf")
+    assert dialog.path.text() == str(tmp_path / "head 1.4.pdf")
+    choose(dialog, format="png")
+    assert dialog.path.text() == str(tmp_path / "head 1.4.png")
+
+
 def test_size_theme_and_scale_are_those_chosen(dialog, tmp_path):
     choose(dialog, format="png", size="slide", theme="dark", scale=1.0)
     dialog.export()

@@ -85,7 +85,7 @@ def test_all_partial_rows_arrive_in_order_in_few_reports(qtbot, jobs):
     assert listener.heard[-2][1].done == 500
 
 
-def test_expected_error_becomes_one_line_and_a_fault_a_traceback(qtbot, jobs):
+def test_expected_error_becomes_one_line_and_a_fault_a_traceback(qtbot, jobs, caplog):
     def refuse():
         raise CircuitviewError("type some text")
 
@@ -97,12 +97,15 @@ def test_expected_error_becomes_one_line_and_a_fault_a_traceback(qtbot, jobs):
         pass
     assert heard.args[0].text == "type some text"
     assert heard.args[0].expected
+    assert not caplog.records
     job = jobs.start(break_down)
     with qtbot.waitSignal(job.failed) as heard:
         pass
     assert "KeyError" in heard.args[0].text
     assert "break_down" in heard.args[0].details
     assert not heard.args[0].expected
+    (logged,) = caplog.records
+    assert logged.exc_info[0] is KeyError
 
 
 def test_error_after_yields_keeps_the_rows_before_it(qtbot, jobs):

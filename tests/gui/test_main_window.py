@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path as FilePath
 
+import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
@@ -13,11 +14,13 @@ from PySide6.QtWidgets import QFileDialog
 from circuitview.core import expansion as expansion_module
 from circuitview.core.names import Head
 from circuitview.core.progress import Progress
+from circuitview.figures.theme import LIGHT
 from circuitview.gui.app import ExceptionHook
 from circuitview.gui.dock_host import find_panels
 from circuitview.gui.floor_bar import floor_of_step, hidden_text, step_of_floor
 from circuitview.gui.opening import dropped_folder
 from circuitview.session.balance import balance_text
+from circuitview.session.settings import ExportChoices
 from circuitview.session.state import Snapshot
 from tests.gui.conftest import MODEL, PROMPT, WAIT, ask, unbalanced
 from tests.tiny_models import Tiny, build_bundle
@@ -295,3 +298,12 @@ def test_real_panels_draw_two_prompts_in_turn(qtbot, make_window, document):
         window.choose_theme(theme)
     window.grab()
     assert [dock.trouble for dock in window.host.docks.values()] == [None] * 4
+
+
+def test_copied_picture_is_the_screens_whatever_was_exported_last(window, store):
+    last = ExportChoices(theme="dark", transparent=True, size="slide", scale=1.0)
+    store.change(lambda settings: msgspec.structs.replace(settings, export=last))
+    window.copy_picture()
+    picture = QGuiApplication.clipboard().image()
+    assert picture.width() == window.diagram.width()
+    assert picture.pixelColor(2, 2).name() == LIGHT.background

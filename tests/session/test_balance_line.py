@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from circuitview.session.balance import _error, balance, balance_text, short_name
+from circuitview.session.balance import balance, balance_text, short_name
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import State
 
@@ -47,10 +47,3 @@ def test_short_names():
     assert short_name("layer-11 heads") == "layer 11"
     assert short_name("virtual heads") == "virtual"
     assert short_name("positions and biases") == "positions and biases"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(2.4e-6, "2e-6"), (-2.4e-6, "2e-6"), (0.0, "0"), (float("nan"), "nan")]
-)
-def test_error_has_one_digit(value, text):
-    assert _error(value) == text

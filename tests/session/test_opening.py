@@ -1,8 +1,11 @@
 """Opening a model that can't read the prompt at hand."""
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
-from circuitview.core.names import CircuitviewError
+from circuitview.core.bundled import DEFAULT_PROMPT
+from circuitview.core.names import CircuitviewError, ImbalanceError
 from circuitview.session.opening import opening_steps
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import State
@@ -39,6 +42,13 @@ def test_without_a_card_the_vocabulary_gives_a_prompt(tmp_path):
     assert why
 
 
+def test_too_long_a_prompt_makes_way_for_one_that_reads_well():
+    state = State(model="attn-only-2l", prompt="tea " * 300)
+    asked, _, why = run(opening_steps(Pipeline(), state))
+    assert asked.prompt == DEFAULT_PROMPT
+    assert "shorten it" in why
+
+
 def test_model_that_cannot_be_opened_fails_with_its_own_reason(tmp_path):
     with pytest.raises(CircuitviewError, match="gone"):
         run(opening_steps(Pipeline(), State(model=str(tmp_path / "gone"))))
@@ -48,3 +58,14 @@ def test_target_that_fails_is_no_matter_of_the_prompt():
     state = State(model="induction-by-hand", prompt="I like", target="unknown")
     with pytest.raises(CircuitviewError, match="unknown"):
         run(opening_steps(Pipeline(), state))
+
+
+def test_weights_that_do_not_add_up_are_not_taken_for_an_unknown_word(tmp_path):
+    folder = build_bundle(tmp_path / "mine", Tiny(normalization_type=None, n_layers=3))
+    arrays = load_file(folder / "model.safetensors")
+    huge = {name: (1e4 * array).astype(np.float32) for name, array in arrays.items()}
+    save_file(huge, folder / "model.safetensors")
+    pipeline, state = Pipeline(), State(model=str(folder), prompt="I like")
+    with pytest.raises(ImbalanceError, match="don't add up"):
+        run(opening_steps(pipeline, state))
+    assert pipeline.facts_of(state).name == "mine"

@@ -107,5 +107,5 @@ def test_steps_can_be_left_and_taken_up_again():
     ],
 )
 def test_chain_that_the_model_lacks_is_refused(done, opened):
-    with pytest.raises(CircuitviewError, match="no chain of this model's heads"):
+    with pytest.raises(CircuitviewError, match=r"has no head|layers must rise"):
         done.advance(replace(START, opened=opened))

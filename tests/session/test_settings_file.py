@@ -51,6 +51,12 @@ def test_unknown_fields_of_a_later_version_are_ignored(tmp_path):
     assert read_settings(path).prompt == "I like"
 
 
+def test_settings_nested_without_end_give_the_defaults(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_text('{"export":' * 100_000)
+    assert read_settings(path) == Settings()
+
+
 def test_unwritable_folder_is_logged(tmp_path, caplog):
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):

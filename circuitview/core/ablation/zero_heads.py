@@ -58,22 +58,15 @@ def zero_each_head(
     """
     weights, config = recording.weights, recording.weights.config
     contributions = order_sums(recording, target)
-    clean = target_logit(recording, target)
+    clean = target.of(recording.logits[target.dest])
     heads = [
         Head(layer, head) for layer in range(config.n_layers) for head in range(config.n_heads)
     ]
     rows: list[AblationRow] = []
     for head in heads:
         edits = Edits(zeroed=frozenset({head}), frozen=recording if frozen else None)
-        value = target_logit(run(weights, recording.prompt, edits), target)
+        value = target.of(run(weights, recording.prompt, edits).logits[target.dest])
         row = AblationRow(head, contributions.head(head), value, value - clean)
         rows.append(row)
         yield Progress(len(rows), len(heads), row)
     return AblationTable(target, frozen, clean, tuple(rows))
-
-
-def target_logit(recording: Recording, target: Target) -> float:
-    """The model's own logit of `target`, or difference of logits."""
-    logits = recording.logits[target.dest].double()
-    value = float(logits[target.token])
-    return value if target.versus is None else value - float(logits[target.versus])

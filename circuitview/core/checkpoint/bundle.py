@@ -55,12 +55,17 @@ def open_bundle(folder: FilePath, name: str) -> Model:
 
 
 def _read_arrays(path: FilePath, config: ModelConfig) -> dict[str, Tensor]:
-    shapes = {name: (shape, needed) for name, shape, needed in _layout(config)}
     arrays: dict[str, Tensor] = {}
     try:
         with safe_open(path, framework="pt") as file:
             # safe_open is no mapping: it has keys() but can't be iterated over.
             present = [name for name in file.keys() if not name.endswith(_BUFFERS)]  # noqa: SIM118
+            if config.n_layers > len(present):  # else a wrong number fills the memory with names
+                raise CircuitviewError(
+                    f"{path}: holds {len(present)} arrays, config.json asks for {config.n_layers} "
+                    "layers; save the whole model or mend config.json"
+                )
+            shapes = {name: (shape, needed) for name, shape, needed in _layout(config)}
             unknown = sorted(set(present) - set(shapes))
             if unknown:
                 raise CircuitviewError(

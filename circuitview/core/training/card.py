@@ -1,9 +1,15 @@
 """The model card of a trained bundle, written from the run's own record."""
 
+from jaxtyping import Float
+from torch import Tensor
+
+from circuitview.core.head_kinds import HeadKinds, heads_above
 from circuitview.core.training.run import TrainingRecord
 
+_NAMED_FROM = 0.4  # mean attention weight from which a head is called after what it looks at
 
-def model_card(name: str, record: TrainingRecord) -> str:
+
+def model_card(name: str, record: TrainingRecord, kinds: HeadKinds) -> str:
     """The README.md of the bundle `name`."""
     settings, losses = record.settings, record.losses
     drop = losses.first - losses.second
@@ -29,11 +35,16 @@ def model_card(name: str, record: TrainingRecord) -> str:
         if losses.validation is None
         else f"{losses.validation:.3f} nats a token on *{_title(record.held_out)}*, held out"
     )
-    repeated = (
+    first = (
         f"The first {settings.repeat_stage:.0%} of the tokens are short rows of random tokens, "
-        f"repeated. After that a share of the rows that falls from {settings.repeat_first:.0%} to "
+        "repeated. After that a"
+        if settings.repeat_stage
+        else "A"
+    )
+    repeated = (
+        f"{first} share of the rows that goes from {settings.repeat_first:.0%} to "
         f"{settings.repeat_last:.0%} is a stretch repeated (two in three of random tokens, one in "
-        "three of text), so that induction forms early; the rest is plain text."
+        "three of text), so that induction forms early where it can; the rest is plain text."
     )
     titles = ", ".join(_title(text) for text in record.texts)
     return f"""# {name}
@@ -61,8 +72,19 @@ LayerNorm, biases, untied unembedding. Stored in float16, widened on load.
 
 {started}
 
+Heads, by their mean attention weight on a repeated random sequence ({_NAMED_FROM:g} or more):
+
+- one back (previous-token heads): {_named(kinds.previous_token)}
+- at the token after the earlier copy (induction heads): {_named(kinds.induction)}
+- at the earlier copy (duplicate-token heads): {_named(kinds.duplicate_token)}
+
 Made by `circuitview train`. Trained on: {titles}.
 """
+
+
+def _named(scores: Float[Tensor, "layer head"]) -> str:
+    found = heads_above(scores, _NAMED_FROM)
+    return ", ".join(f"{head} {score:.2f}" for head, score in found) or "none"
 
 
 def _title(stem: str | None) -> str:

@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from circuitview.core.config import ModelConfig
 from circuitview.core.files import write_bytes_whole, write_whole
+from circuitview.core.head_kinds import head_kinds
 from circuitview.core.names import CircuitviewError
 from circuitview.core.progress import Progress
 from circuitview.core.tokenizer import train_tokenizer
@@ -35,6 +36,7 @@ from circuitview.core.training.rows import (
     windows,
 )
 from circuitview.core.training.settings import TrainingSettings
+from circuitview.core.weights import fold
 
 _SAVE_EVERY = 120.0  # seconds between two saved states
 _WARM_UP = 0.01  # share of the steps over which the rates rise
@@ -132,6 +134,7 @@ def train(
         while state.step < n_steps:
             started = time.monotonic()
             loss = _step(state, rows.batch(state.step), n_steps, settings)
+            _require_finite(loss, state.step, out)
             running = loss if math.isnan(running) else 0.98 * running + 0.02 * loss
             state.step += 1
             state.seconds += time.monotonic() - started
@@ -146,6 +149,8 @@ def train(
         # Closed between two steps: nothing that was done is lost.
         _save(folder, state)
         raise
+    measured = measure(state.network, settings, held)
+    _require_finite(measured.second, n_steps, out)
     record = TrainingRecord(
         settings=settings,
         texts=sorted(path.stem for path in texts),
@@ -153,7 +158,7 @@ def train(
         text_tokens=len(stream),
         steps=n_steps,
         seconds=state.seconds,
-        losses=measure(state.network, settings, held),
+        losses=measured,
     )
     _finish(out, state.network, tokenizer, record)
     for name in _RUN_FILES:
@@ -238,6 +243,15 @@ def _save(folder: FilePath, state: _State) -> None:
     write_whole(folder / "state.pt", lambda path: torch.save(content, path))
 
 
+def _require_finite(loss: float, step: int, out: FilePath) -> None:
+    """Let no run go on that has left the numbers: its model could never be opened."""
+    if not math.isfinite(loss):
+        raise CircuitviewError(
+            f"{out}: the loss is {loss} at step {step}, the run diverged; "
+            "choose lower rates and another --out"
+        )
+
+
 def rate_share(step: int, n_steps: int) -> float:
     """The share of the peak rate at `step`: a short rise, then a cosine down to 5 percent."""
     rise = max(1, round(n_steps * _WARM_UP))
@@ -308,4 +322,6 @@ def _finish(out: FilePath, network: Network, tokenizer: Tokenizer, record: Train
         bos_token_id=0,
     )
     arrays = {name: weight.to(torch.float16) for name, weight in network.named_weights()}
-    write_bundle(out, config, arrays, tokenizer.to_str(pretty=False), model_card(out.name, record))
+    kinds = head_kinds(fold(config, arrays).to(torch.float32))
+    card = model_card(out.name, record, kinds)
+    write_bundle(out, config, arrays, tokenizer.to_str(pretty=False), card)

@@ -26,9 +26,9 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
     n_ctx: int = 256
     d_vocab: int = 4096
     eps: float = 1e-5
-    tokens: int = 30_000_000
+    tokens: int = 40_000_000
     batch_tokens: int = 2048
-    repeat_stage: float = 0.1
+    repeat_stage: float = 0.05
     repeat_first: float = 0.5
     repeat_last: float = 0.15
     started_head: bool = True

@@ -4,6 +4,6 @@ geometry (its parts), tokens and layout (where they stand), ribbon and style (sh
 labels (words), drawing (all of it as one Figure).
 """
 
-from circuitview.figures.diagram.drawing import diagram_figure
+from circuitview.figures.diagram.drawing import diagram_figure, path_title
 
-__all__ = ["diagram_figure"]
+__all__ = ["diagram_figure", "path_title"]

@@ -21,10 +21,10 @@ from circuitview.figures.diagram.layout import lay_out
 from circuitview.figures.diagram.ribbon import HAIR, band_curve, ribbon
 from circuitview.figures.diagram.style import Style
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text
-from circuitview.figures.numbers import logits, percent
 from circuitview.figures.text_width import width
 from circuitview.figures.theme import Theme
 from circuitview.session.balance import HELD_FIXED, balance_text
+from circuitview.session.numbers import logits, percent
 from circuitview.session.state import Selection
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def diagram_figure(
     floor: float = 0.0,
     selection: Selection | None = None,
     captioned: bool = False,
-    description: str = "",
+    titled: bool = True,
 ) -> Figure:
     """The diagram of `expansion`.
 
@@ -51,7 +51,7 @@ def diagram_figure(
         floor: paths below this |contribution| (logits) become the grey remainder.
         selection: what stands out.
         captioned: whether the prompt and the balance stand under the picture, as on a slide.
-        description: where the numbers come from; travels in exported files.
+        titled: whether each band carries its path_title, as in exported files.
 
     Raises:
         ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
@@ -61,6 +61,7 @@ def diagram_figure(
     style = Style.for_size(width, height, n_heads)
     caption = (balance_text(expansion), _origin(expansion, style, width)) if captioned else ()
     drawing = _Drawing(expansion, theme, style, selection or Selection(), width, height, caption)
+    drawing.titled = titled
     layout = lay_out(expansion, drawing.frame(), floor)
     return Figure(
         width=width,
@@ -68,7 +69,7 @@ def diagram_figure(
         background=theme.background,
         items=drawing.items(layout),
         title=f"Paths to {expansion.target}",
-        description=description or provenance(expansion),
+        description=provenance(expansion),
     )
 
 
@@ -85,6 +86,13 @@ def _origin(expansion: "Expansion", style: Style, room: float) -> str:
             break
         kept.append(label)
     return words + " ".join(reversed(kept))
+
+
+def path_title(expansion: "Expansion", path: Path) -> str:
+    """What is said of a listed path that is pointed at: value (logits), and share |c| / Σ|c|."""
+    value = float(expansion.contributions[expansion.place[path]])
+    share = abs(value) / (float(np.abs(expansion.contributions).sum()) or 1.0)
+    return f"{path}: {logits(value, signed=True)} logits, {percent(share)} of Σ|c|"
 
 
 class _Drawing:
@@ -107,7 +115,7 @@ class _Drawing:
         self.width = width
         self.height = height
         self.caption = caption
-        self.sum_of_sizes = float(np.abs(expansion.contributions).sum()) or 1.0
+        self.titled = True
 
     def frame(self) -> Frame:
         style = self.style
@@ -164,8 +172,9 @@ class _Drawing:
 
     def _band(self, band: Band) -> Group:
         colour = self.theme.remainder if isinstance(band.what, str) else self.theme.sign(band.value)
-        curve = replace(band_curve(band, colour), opacity=self._opacity(band))
-        return Group((curve,), id=str(band.what), title=self._title(band), data=band.what)
+        curve = band_curve(band, colour, self._opacity(band))
+        title = self._title(band) if self.titled else None
+        return Group((curve,), id=str(band.what), title=title, data=band.what)
 
     def _opacity(self, band: Band) -> float:
         faint = min(1.0, max(0.35, band.thickness / HAIR))
@@ -177,10 +186,9 @@ class _Drawing:
         return (0.5 + 0.32 * share) * faint
 
     def _title(self, band: Band) -> str:
-        share = percent(abs(band.value) / self.sum_of_sizes)
-        value = f"{logits(band.value, signed=True)} logits"
         if isinstance(band.what, Path):
-            return f"{band.what}: {value}, {share} of Σ|c|"
+            return path_title(self.expansion, band.what)
+        value = f"{logits(band.value, signed=True)} logits"
         return f"{'unembedding bias b_U' if band.what == 'b_U' else 'remainder'}: {value}"
 
     def _strand(self, layout: Layout, node: Node, net: float, y: float) -> Group:

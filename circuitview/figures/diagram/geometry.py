@@ -40,7 +40,8 @@ class Node:
 
     Attributes:
         what: the thing itself.
-        net: the sum of everything through it (logits), drawn or not.
+        net: the sum of all listed paths through it (logits), drawn or not; of a source token, of
+            all its token paths.
     """
 
     what: Head | Source | SourceToken | Constant | End

@@ -1,6 +1,8 @@
 """The words of the diagram: names and sums at the nodes, headings, the logit, the scale."""
 
+import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from circuitview.core.names import Head, Source
@@ -8,9 +10,9 @@ from circuitview.figures.diagram.geometry import Layout, Node, SourceToken
 from circuitview.figures.diagram.ribbon import dashes
 from circuitview.figures.diagram.style import Style
 from circuitview.figures.figure import Command, Curve, Group, Item, Text
-from circuitview.figures.numbers import logits
 from circuitview.figures.text_width import elide, width
 from circuitview.figures.theme import Theme
+from circuitview.session.numbers import logits
 from circuitview.session.state import Selection
 
 if TYPE_CHECKING:
@@ -69,12 +71,21 @@ class Labels:
             case Head() if style.gap < style.small * 1.15:
                 return
             case _:
-                name = {"position": "positions", "remainder": f"{self.layout.hidden} paths"}
+                name = {"position": "positions", "remainder": f"{self.layout.hidden:,} paths"}
                 text = name.get(str(node.what), str(node.what))
                 size, left, y = style.small, node.x, node.y - 4
                 step = width(text + " ", size, bold=True) + 2
                 yield Text(left, y, text, size, theme.text, bold=True, halo=theme.background)
-                yield Text(left + step, y, number, size, ink, halo=theme.background)
+                # Where many layers stand close together the next column begins here.
+                if node.x + step + width(number, size) <= self._next_column(node.x):
+                    yield Text(left + step, y, number, size, ink, halo=theme.background)
+
+    def _next_column(self, x: float) -> float:
+        """Where the next layer's names begin, seen from a layer; nothing stands beside others."""
+        half = self.layout.node_width / 2
+        starts = [place - half for _, place in self.layout.columns[1:-1]]
+        later = [start for start in starts if start > x + half]
+        return later[0] if later and x > starts[0] - half else math.inf
 
     def _end_label(self, node: Node, number: str, ink: str) -> Text:
         """The sum of a stack, beside the part of it that the bracket leaves free."""
@@ -118,8 +129,12 @@ class Labels:
         y = style.heading * 1.5
         first = self.layout.nodes[0].x + self.layout.node_width
         yield Text(first, y, "source tokens", style.heading, theme.text, "end", bold=True)
-        for name, x in self.layout.columns[:-1]:
-            yield Text(x, y, name, style.heading, theme.text, "middle", bold=True)
+        columns = self.layout.columns[:-1]
+        pitch = min(later - x for (_, x), (_, later) in pairwise(columns))
+        close = any(width(f"{name} ", style.heading, bold=True) > pitch for name, _ in columns)
+        for name, x in columns:
+            shown = name.removeprefix("layer ") if close else name
+            yield Text(x, y, shown, style.heading, theme.text, "middle", bold=True)
 
     def total(self) -> Iterable[Item]:
         """The target, and the logit as what is left of the larger stack."""
@@ -184,7 +199,15 @@ class Labels:
         style, theme = self.style, self.theme
         y = self.height - style.label * 0.9
         for line in reversed(lines):
-            text = elide(line, style.label, self.width - 3 * style.label)
+            text = _shortened(line, style.label, self.width - 3 * style.label)
             ink = theme.text if line == lines[0] else theme.muted
             yield Text(1.5 * style.label, y, text, style.label, ink)
             y -= style.label * 1.6
+
+
+def _shortened(line: str, size: float, room: float) -> str:
+    """`line` where it fits; of a balance what stands before the sum makes way, never the proof."""
+    parts, equals, end = line.rpartition(" = ")
+    if not equals or width(line, size) <= room:
+        return elide(line, size, room)
+    return elide(parts, size, room - width(equals + end, size)) + equals + end

@@ -12,6 +12,7 @@ left side and of where they go on its right side, which keeps crossings few.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,22 +35,25 @@ MOST_BANDS = 600
 class _Draft:
     """A band that is being placed: what it is, and the node it visits in each column."""
 
-    __slots__ = ("places", "stops", "value", "what")
+    __slots__ = ("_ranks", "_start", "places", "stops", "value", "what")
 
     def __init__(self, what: Path | Constant, value: float, places: Sequence[Place | None]) -> None:
         self.what = what
         self.value = value
         self.places = list(places)
         self.stops: list[tuple[float, float, float, float]] = []
+        self._start = next(column for column, place in enumerate(places) if place is not None)
+        self._ranks = tuple(_rank(place) for place in places if place is not None)
 
     def order(self, start: int = 0) -> tuple[tuple[int, int], ...]:
         """From the column `start` on, how high each node stands: the lane first, then the heads."""
-        return tuple(_rank(place) for place in self.places[start:] if place is not None)
+        return self._ranks[max(0, start - self._start) :]
 
 
 _RANKS = {"token": 0, "lane": 0, "adds": 0, "head": 1, "position": 1, "takes away": 1, "bias": 2}
 
 
+@cache
 def _rank(place: Place) -> tuple[int, int]:
     number = place[-1] if len(place) == 3 else 0
     return _RANKS.get(str(place[0]), 3), int(number)

@@ -21,7 +21,7 @@ def dashes(value: float, thickness: float) -> tuple[float, ...]:
     return (max(_DASH[0], 0.55 * thickness), max(_DASH[1], 0.09 * thickness))
 
 
-def band_curve(band: Band, colour: str) -> Curve:
+def band_curve(band: Band, colour: str, opacity: float) -> Curve:
     """The shape of `band` through all its stops."""
     steps = list(itertools.pairwise(band.stops))
     thickness = max(band.thickness, HAIR)
@@ -30,7 +30,8 @@ def band_curve(band: Band, colour: str) -> Curve:
             ribbon(left[2], left[3], right[0], right[1], thickness, colour, band.value < 0)
             for left, right in steps
         ]
-        return Curve(tuple(c for piece in pieces for c in piece.commands), fill=colour)
+        whole = tuple(command for piece in pieces for command in piece.commands)
+        return Curve(whole, fill=colour, opacity=opacity)
     commands: list[Command] = []
     at = None
     for (_, _, left, leave), (right, arrive, _, _) in steps:
@@ -40,7 +41,7 @@ def band_curve(band: Band, colour: str) -> Curve:
         commands.append(("C", left + bend, leave, right - bend, arrive, right, arrive))
         at = right, arrive
     dash = dashes(band.value, band.thickness)
-    return Curve(tuple(commands), stroke=colour, stroke_width=thickness, dash=dash)
+    return Curve(tuple(commands), stroke=colour, stroke_width=thickness, dash=dash, opacity=opacity)
 
 
 def ribbon(

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from circuitview.core.names import TOKEN
 from circuitview.figures.diagram.geometry import Frame, Node, SourceToken
+from circuitview.session.tokens import token_contributions
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
@@ -23,8 +23,7 @@ class TokenColumn:
     _SHARE = 0.015  # on longer ones, what has a smaller share of Σ |net| joins the others
 
     def __init__(self, expansion: "Expansion", frame: Frame) -> None:
-        rows = [place for place, path in enumerate(expansion.paths) if path.source == TOKEN]
-        nets = expansion.by_source[rows].sum(0)  # [src]
+        nets = token_contributions(expansion)  # [src]
         sizes = np.abs(nets)
         room = max(2, int(frame.height / (self._LABEL * 1.25)) - 1)
         order = np.argsort(-sizes, kind="stable")

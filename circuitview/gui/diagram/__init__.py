@@ -1,1 +1,1 @@
-"""The residual-stream diagram on the screen: a scene built from figures/diagram.py."""
+"""The residual-stream diagram on the screen: a scene built from figures/diagram."""

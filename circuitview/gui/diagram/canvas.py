@@ -36,13 +36,13 @@ class Canvas(QGraphicsView):
     Signals:
         clicked: what was clicked, or None for the empty picture.
         opened: what was double-clicked.
-        pointed: the title of what lies under the pointer, or "".
+        pointed: the item under the pointer, or None.
         resized: the room changed while the whole figure was shown.
     """
 
     clicked = Signal(object)
     opened = Signal(object)
-    pointed = Signal(str)
+    pointed = Signal(object)
     resized = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -163,7 +163,7 @@ class Canvas(QGraphicsView):
         self.viewport().update()
         shape = Qt.CursorShape.ArrowCursor if item is None else Qt.CursorShape.PointingHandCursor
         self.viewport().setCursor(shape)
-        self.pointed.emit("" if item is None else item.title)
+        self.pointed.emit(item)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002
         if self._picture is None:

@@ -9,12 +9,13 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from circuitview.core.names import Head
 from circuitview.core.path import Path
-from circuitview.figures.diagram import diagram_figure
+from circuitview.figures.diagram import diagram_figure, path_title
 from circuitview.figures.diagram.geometry import SourceToken
 from circuitview.figures.figure import Figure, Text
 from circuitview.figures.text_width import width as text_width
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.diagram.canvas import Canvas
+from circuitview.gui.diagram.items import CurveItem, GroupItem
 from circuitview.gui.document import Document
 from circuitview.session.state import Selection, Snapshot, State
 
@@ -79,7 +80,7 @@ class DiagramView(QWidget):
             self.canvas.show_figure(figure, rough)
             self._readout.setStyleSheet(_readout_style(theme(state.theme)))
             self._drawn, self._room = wanted, room
-            self._on_pointed("")
+            self._on_pointed(None)
 
     def _figure(
         self, snapshot: Snapshot, theme: Theme, width: float, height: float, captioned: bool
@@ -96,6 +97,7 @@ class DiagramView(QWidget):
             floor=snapshot.state.floor,
             selection=snapshot.state.selection,
             captioned=captioned,
+            titled=captioned,
         )
 
     # --- zoom, for the menu ----------------------------------------------------------------------
@@ -129,7 +131,15 @@ class DiagramView(QWidget):
             case Head():
                 self.document.open_chain((thing,))
 
-    def _on_pointed(self, title: str) -> None:
+    def _title_of(self, item: CurveItem | GroupItem) -> str:
+        """The readout of an item; a path's is put together only when it is pointed at."""
+        expansion = self._snapshot.results.expansion
+        if isinstance(item.thing, Path) and expansion is not None:
+            return path_title(expansion, item.thing)
+        return item.title
+
+    def _on_pointed(self, item: CurveItem | GroupItem | None) -> None:
+        title = "" if item is None else self._title_of(item)
         self._readout.setVisible(bool(title))
         if title:
             self._readout.setText(title)

@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
 )
 
 from circuitview.core.names import Head
-from circuitview.figures import numbers
 from circuitview.figures.compose import provenance, run_line
 from circuitview.figures.figure import Figure
 from circuitview.figures.scatter import ScatterPoint, ScatterText, scatter_figure
@@ -38,6 +37,7 @@ from circuitview.gui.tables.ablation_model import (
 from circuitview.gui.tables.amount_delegate import AmountDelegate
 from circuitview.gui.tables.csv_text import csv_text
 from circuitview.gui.tables.table_view import TableView
+from circuitview.session import numbers
 from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:

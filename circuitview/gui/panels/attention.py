@@ -18,8 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from circuitview.core.names import Head
-from circuitview.figures import numbers
+from circuitview.core.names import AttentionMode, Head
 from circuitview.figures.compose import attention_figure, chain_name
 from circuitview.figures.figure import Figure
 from circuitview.figures.heatmap import cell_colours, levels
@@ -28,13 +27,14 @@ from circuitview.gui.colour_bar import ColourBar
 from circuitview.gui.document import Document
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
-from circuitview.session.state import HeatmapMode, Snapshot
+from circuitview.session import numbers
+from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:
     from circuitview.core.config import ModelConfig
     from circuitview.gui.plots.heatmap import HeatmapView
 
-_MODES: tuple[HeatmapMode, ...] = ("pattern", "scores", "value-weighted")
+_MODES: tuple[AttentionMode, ...] = ("pattern", "scores", "value-weighted")
 _HINTS = {
     "pattern": "attention weights: each row, a dest, shares out 1 among its sources",
     "scores": "before softmax",
@@ -282,7 +282,7 @@ class AttentionPanel(Panel):
 
 
 def coloured(
-    values: npt.NDArray[np.float64], mode: HeatmapMode, theme: Theme, limit: float
+    values: npt.NDArray[np.float64], mode: AttentionMode, theme: Theme, limit: float
 ) -> npt.NDArray[np.uint8]:
     """The cells' colours [dest, src, 4]; what lies in the future is transparent."""
     rgba = cell_colours(values, mode, limit, theme)
@@ -291,7 +291,7 @@ def coloured(
     return rgba
 
 
-def _what(mode: HeatmapMode, n_heads: int) -> str:
+def _what(mode: AttentionMode, n_heads: int) -> str:
     """What the cells hold."""
     match mode:
         case "pattern":

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout
 
-from circuitview.figures import numbers
+from circuitview.core.names import OVSense
 from circuitview.figures.compose import chain_name, ov_figure
 from circuitview.figures.figure import Figure, Group, Item
 from circuitview.figures.theme import Theme, theme
@@ -16,7 +16,8 @@ from circuitview.gui.figure_view import FigureView
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
 from circuitview.gui.tables.csv_text import csv_text
-from circuitview.session.state import OVSense, Snapshot
+from circuitview.session import numbers
+from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:
     from circuitview.core.ov import OVBreakdown

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
 )
 
 from circuitview.core.path import Path, group_of
-from circuitview.figures import numbers
 from circuitview.figures.compose import paths_figure, provenance, run_line
 from circuitview.figures.figure import Figure
 from circuitview.figures.path_table import TableRow, table_figure
@@ -33,6 +32,7 @@ from circuitview.gui.tables.path_rows import (
     path_rows,
 )
 from circuitview.gui.tables.table_view import TableView
+from circuitview.session import numbers
 from circuitview.session.state import Snapshot
 
 _ALL_KINDS = "all kinds"

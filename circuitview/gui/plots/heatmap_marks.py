@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from circuitview.figures import numbers
 from circuitview.figures.figure import Box, Curve, Group, Item, Rect, Text
 from circuitview.figures.text_width import CAP_HEIGHT, elide, tick_step, width
 from circuitview.figures.theme import Theme, hex_colour, readable_on
+from circuitview.session import numbers
 
 LABEL, SMALL = 12.0, 11.0
 LEAST_PITCH = 13.5  # pixels from one label to the next

@@ -1,7 +1,7 @@
 """A pyqtgraph view whose axes and marks are items of a Figure.
 
 The view box is placed by hand inside the margins that the labels need; an overlay above it paints
-what `items()` of a subclass returns, in the pixels of the widget, for the range in view.
+what `items_in_view` of a subclass gives, in the pixels of the widget, for the range in view.
 """
 
 from collections.abc import Iterable

@@ -7,9 +7,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QColor
 
 from circuitview.core.names import Head
-from circuitview.figures import numbers
 from circuitview.figures.theme import LIGHT, Theme
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE, BAR_ROLE, BarScale
+from circuitview.session import numbers
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.zero_heads import AblationRow

@@ -11,10 +11,10 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, Q
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
-from circuitview.figures import numbers
 from circuitview.figures.signed_bar import signed_bar
 from circuitview.figures.theme import LIGHT, Theme, amount_colour
 from circuitview.gui.paint import paint
+from circuitview.session import numbers
 
 AMOUNT_ROLE = Qt.ItemDataRole.UserRole + 1  # float (logits)
 BAR_ROLE = Qt.ItemDataRole.UserRole + 2  # bool: whether the cell has a bar

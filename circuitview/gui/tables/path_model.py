@@ -12,10 +12,10 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QBrush, QColor, QFont
 
 from circuitview.core.path import Path
-from circuitview.figures import numbers
 from circuitview.figures.theme import LIGHT, Theme
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE, BAR_ROLE
 from circuitview.gui.tables.path_rows import COLUMNS, CONTRIBUTION, KIND, PATH, SHARE, PathRows
+from circuitview.session import numbers
 from circuitview.session.state import Selection
 
 Index = QModelIndex | QPersistentModelIndex
@@ -85,14 +85,13 @@ class PathModel(QAbstractItemModel):
         if rows is None:
             return []
         order = rows.order(self.column, self.descending)
-        if self.words or self.kind_wanted:
+        if self.narrowed:
             order = order[rows.matching(self.words, self.kind_wanted or None)[order]]
         if not self.grouped:
             return [(-1, order.tolist())]
         group = rows.group[order]
         blocks = [(place, order[group == place]) for place in range(len(rows.names.groups))]
-        narrowed = bool(self.words or self.kind_wanted)
-        return [(place, of.tolist()) for place, of in blocks if len(of) or not narrowed]
+        return [(place, of.tolist()) for place, of in blocks if len(of) or not self.narrowed]
 
     def _repaint(self) -> None:
         # One signal for everything: the view asks again only for the cells on the screen.
@@ -213,14 +212,12 @@ class PathModel(QAbstractItemModel):
         return column in (KIND, SHARE) or (column == PATH and rows.path(row) is None)
 
     def _text(self, rows: PathRows, row: int, column: int) -> str | None:
-        match column:
-            case 0:
-                return rows.label(row)
-            case 1:
-                return rows.kind(row)
-            case 3:
-                return numbers.percent(float(rows.shares[row]))
-        return None  # the delegate draws the contribution
+        if column == PATH:
+            return rows.label(row)
+        if column == KIND:
+            return rows.kind(row)
+        # The delegate draws the contribution.
+        return numbers.percent(float(rows.shares[row])) if column == SHARE else None
 
     def _group_data(
         self, rows: PathRows, block: tuple[int, Sequence[int]], column: int, role: int

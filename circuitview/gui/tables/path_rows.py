@@ -136,15 +136,12 @@ class PathRows:
         sizes = -np.abs(self.contributions)
         extra = np.arange(len(self.extras))
         key: npt.NDArray[Any]
-        match column:
-            case 0:
-                key = np.append(self.names.rank, len(self.names.rank) + extra)
-            case 1:
-                key = np.append(self.names.kind, len(KINDS) + extra)
-            case 2:
-                key = self.contributions
-            case _:
-                key = -sizes
+        if column == PATH:
+            key = np.append(self.names.rank, len(self.names.rank) + extra)
+        elif column == KIND:
+            key = np.append(self.names.kind, len(KINDS) + extra)
+        else:
+            key = self.contributions if column == CONTRIBUTION else -sizes
         return np.lexsort((sizes, -key if descending else key))
 
     def matching(self, text: str, kind: str | None) -> npt.NDArray[np.bool_]:

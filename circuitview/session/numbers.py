@@ -6,11 +6,13 @@ A minus is the true minus sign "−", which is as wide as a plus; what rounds to
 import math
 
 MINUS = "−"
+# From here on digits would run into each other's columns: 1234567.00 is 1.23e6.
+_LARGE = 1e6
 
 
-def logits(value: float, signed: bool = False) -> str:
+def logits(value: float, signed: bool = False, digits: int = 2) -> str:
     """A logit or contribution: "3.07", "−1.73", and with `signed` also "+1.26"."""
-    return _fixed(value, 2, signed)
+    return _fixed(value, digits, signed)
 
 
 def weight(value: float) -> str:
@@ -41,7 +43,13 @@ def error(value: float) -> str:
 def _fixed(value: float, digits: int, signed: bool) -> str:
     if math.isnan(value):
         return "undefined"
-    text = "∞" if math.isinf(value) else f"{abs(value):.{digits}f}"
+    if math.isinf(value):
+        text = "∞"
+    elif abs(value) >= _LARGE:
+        mantissa, exponent = f"{abs(value):.{digits}e}".split("e")
+        text = f"{mantissa}e{int(exponent)}"
+    else:
+        text = f"{abs(value):.{digits}f}"
     if not text.strip("0."):
         return text
     if value < 0:
