@@ -68,30 +68,40 @@ def _order_sums(recording: Recording, target: Target) -> OrderSums:
         written = recording.source(source)  # [pos, d_model]
         sums[sources.index(source)] = (gradient * written).double().sum(-1).numpy()  # [order, pos]
 
+    # A gradient is zero after dest, and before the first heads everywhere but at dest.
+    dests = slice(target.dest, target.dest + 1)
     for layer in reversed(range(L)):
         bias = Source("bias", layer)
         if bias in sources:
             read(bias)
-        written = recording.z[layer] @ weights.W_O[layer]  # [head, pos, d_model]
-        heads[layer] = (written * gradient.sum(0)).double().sum((1, 2)).numpy()  # [head]
-        gradient[1:] += _through_heads(recording, layer, gradient[:-1])
+        reached = L - layer  # how many orders have a gradient here
+        found = gradient[:reached, dests]  # [order, dest, d_model]
+        values = _into_heads(weights.W_O[layer], found)  # [order, head, dest, d_head]
+        heads[layer] = (values.sum(0) * recording.z[layer, :, dests]).double().sum((1, 2)).numpy()
+        pattern = recording.pattern[layer, :, dests, : target.dest + 1]  # [head, dest, src]
+        moved = _out_of_heads(weights.W_V[layer], pattern.mT @ values)  # [order, src, d_model]
+        dests = slice(0, target.dest + 1)
+        gradient[1 : reached + 1, dests] += moved / recording.ln_scale[layer, dests].unsqueeze(-1)
     for source in sources:
         if source.layer < 0:
             read(source)
     return OrderSums(sources, sums, heads)
 
 
-def _through_heads(
-    recording: Recording, layer: int, gradient: Float[Tensor, "order pos d_model"]
-) -> Float[Tensor, "order pos d_model"]:
-    """What the heads of `layer` make of a gradient, from their output back to their input."""
-    weights = recording.weights
-    # Only orders that something has reached: near the target the higher ones are still zero.
-    reached = min(gradient.shape[0], weights.config.n_layers - layer)
-    back = gradient[:reached].unsqueeze(1)  # [order, 1, pos, d_model]
-    values = back @ weights.W_O[layer].mT  # [order, head, dest, d_head]
-    moved = recording.pattern[layer].mT @ values  # [order, head, src, d_head]
-    read = (moved @ weights.W_V[layer].mT).sum(1)  # [order, src, d_model]
-    result = torch.zeros_like(gradient)
-    result[:reached] = read / recording.ln_scale[layer].unsqueeze(-1)
-    return result
+def _into_heads(
+    W_O: Float[Tensor, "head d_head d_model"], gradient: Float[Tensor, "order dest d_model"]
+) -> Float[Tensor, "order head dest d_head"]:
+    """The gradient with respect to what each head mixes, from the one at its output."""
+    orders, dests, _ = gradient.shape
+    n_heads, d_head, d_model = W_O.shape
+    flat = gradient @ W_O.reshape(n_heads * d_head, d_model).mT  # [order, dest, head x d_head]
+    return flat.view(orders, dests, n_heads, d_head).transpose(1, 2)
+
+
+def _out_of_heads(
+    W_V: Float[Tensor, "head d_model d_head"], moved: Float[Tensor, "order head src d_head"]
+) -> Float[Tensor, "order src d_model"]:
+    """The gradient at the input of all heads together, from the one at their values."""
+    n_heads, d_model, d_head = W_V.shape
+    read = W_V.transpose(1, 2).reshape(n_heads * d_head, d_model)  # [head x d_head, d_model]
+    return moved.transpose(1, 2).flatten(2) @ read

@@ -7,9 +7,6 @@ CIRCUITVIEW_BUDGETS=strict to hold each to its budget. The table at the end is w
 import json
 import os
 import platform
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,20 +34,6 @@ def verdict():
         assert figure <= _SLACK * budget, f"{what}: {figure:.3g} passes {_SLACK:g} x {budget:g}"
 
     return judge
-
-
-def in_turn(
-    first: Callable[[], object], second: Callable[[], object], rounds: int
-) -> tuple[float, float]:
-    """The medians (seconds) of two calls measured alternately, after one warm-up each."""
-    times: tuple[list[float], list[float]] = ([], [])
-    first(), second()
-    for _ in range(rounds):
-        for call, taken in zip((first, second), times, strict=True):
-            start = time.perf_counter()
-            call()
-            taken.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
 
 
 def pytest_terminal_summary(terminalreporter):

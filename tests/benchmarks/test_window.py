@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 RUN = Path(__file__).with_name("window_run.py")
+CHECKOUT = Path(__file__).resolve().parents[2]
 ROUNDS = 5
 
 
@@ -19,6 +20,7 @@ def run(what: str, folder: Path) -> dict:
         **os.environ,
         "QT_QPA_PLATFORM": "offscreen",
         "CIRCUITVIEW_CONFIG_DIR": str(folder),
+        "PYTHONPATH": str(CHECKOUT),
         "STARTED": repr(time.time()),
     }
     done = subprocess.run(
