@@ -8,13 +8,22 @@ the wheel alone. Nothing is downloaded. Each step prints a line; the first failu
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
+NAME = "io.github.circuitview.circuitview"
+# Where a desktop looks, below the prefix of the environment.
+DESKTOP_FILES = (
+    f"share/applications/{NAME}.desktop",
+    f"share/metainfo/{NAME}.metainfo.xml",
+    f"share/icons/hicolor/scalable/apps/{NAME}.svg",
+)
 CHECKOUT = Path(__file__).resolve().parent.parent
 PROMPT = "the cat sat on the mat . the"
 # Opens the window as a user would, and closes it once an analysis is on the screen.
@@ -70,15 +79,69 @@ class Installed:
         """What `code` prints, run outside of the checkout."""
         return self.run([self.python, "-c", code]).strip()
 
-    def run(self, command: list[str | Path], **environment: str) -> str:
-        """What `command` prints, run outside of the checkout with a home folder of its own."""
+    def surroundings(self, **environment: str) -> dict[str, str]:
+        """The environment variables of a user with a home folder of its own."""
         home = {name: str(self.folder / "home") for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA")}
         surroundings = {
             name: value
             for name, value in os.environ.items()
             if name not in ("PYTHONPATH", "PYTHONHOME", "DISPLAY", "WAYLAND_DISPLAY")
         }
-        return run(command, cwd=self.work, env=surroundings | home | environment)
+        return surroundings | home | environment
+
+    def run(self, command: list[str | Path], **environment: str) -> str:
+        """What `command` prints, run outside of the checkout."""
+        return run(command, cwd=self.work, env=self.surroundings(**environment))
+
+    def start_and_interrupt(self) -> None:
+        """Start `circuitview` alone, as from a menu, and end it by Ctrl-C once it has painted.
+
+        Raises:
+            SystemExit: where it ends by itself, never paints, or does not leave with 0.
+        """
+        log = self.folder / "window.log"
+        with log.open("w", encoding="utf-8") as said:
+            running = subprocess.Popen(
+                [str(self.program)],
+                cwd=self.work,
+                env=self.surroundings(QT_QPA_PLATFORM="offscreen"),
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                wait_for_first_paint(running)
+                running.send_signal(signal.SIGINT)
+                code = running.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                sys.exit("circuitview did not leave at Ctrl-C")
+            finally:
+                if running.poll() is None:
+                    running.kill()
+                    running.wait()
+        # The platform without a screen says once a window that it has no size hints to give.
+        lines = log.read_text(encoding="utf-8").splitlines()
+        words = "\n".join(line for line in lines if line and "propagateSizeHints" not in line)
+        if code or words:
+            sys.exit(f"circuitview left with {code}:\n{words}")
+        if not list((self.folder / "home").rglob("circuitview/*")):
+            sys.exit("circuitview kept no settings: its window was not closed as a user closes it")
+
+
+def wait_for_first_paint(running: "subprocess.Popen[bytes]", most: float = 120.0) -> None:
+    """Return once torch is loaded, which the window asks for only after it has painted.
+
+    Raises:
+        SystemExit: where the process ends before, or takes longer than `most` seconds.
+    """
+    maps = Path(f"/proc/{running.pid}/maps")
+    started = time.monotonic()
+    while time.monotonic() - started < most:
+        if running.poll() is not None:
+            sys.exit(f"circuitview ended by itself with {running.returncode}")
+        if "libtorch" in maps.read_text(encoding="utf-8"):
+            return
+        time.sleep(0.1)
+    sys.exit(f"circuitview painted no window in {most:g} s")
 
 
 def run(command: list[str | Path], **options: object) -> str:
@@ -132,6 +195,9 @@ def use(installed: Installed) -> None:
     home = installed.ask("import circuitview; print(circuitview.__file__)")
     if not Path(home).is_relative_to(installed.environment):
         sys.exit(f"{home} is not the installed circuitview")
+    lacking = [name for name in DESKTOP_FILES if not (installed.environment / name).is_file()]
+    if lacking:
+        sys.exit(f"the installation lacks {lacking}")
     program: str | Path = installed.program
     print(installed.run([program, "--version"]).strip())
     print(installed.run([program, "models"]).strip())
@@ -149,6 +215,9 @@ def use(installed: Installed) -> None:
         print(f"export: {name}, {len(content):,} bytes")
     installed.run([installed.python, "-c", WINDOW], QT_QPA_PLATFORM="offscreen")
     print("window: opened, analysed the first prompt, closed")
+    if sys.platform == "linux":  # elsewhere nothing tells from outside when it has painted
+        installed.start_and_interrupt()
+        print("circuitview: painted its window, left at Ctrl-C")
 
 
 def main() -> None:

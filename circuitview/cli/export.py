@@ -31,7 +31,8 @@ if TYPE_CHECKING:  # torch is loaded when the question is put
     from circuitview.figures.theme import Theme
 
 FigureKind = Literal["diagram", "attention", "ov", "table"]
-_ENDINGS = (".svg", ".pdf", ".png")
+_FORMATS = ("svg", "pdf", "png")
+_LISTS = ("table", "json", "csv")  # what --format means to `circuitview paths`
 _SIDES = 240, 8192  # pixels: below, no figure is readable; above, no PNG at --scale 2 is possible
 
 
@@ -46,14 +47,29 @@ def export(
         ),
     ],
     out: Annotated[
-        FilePath, typer.Option("--out", metavar="FILE", help="FILE.svg, FILE.pdf or FILE.png.")
+        FilePath,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="FILE.svg, FILE.pdf or FILE.png; without an ending --format gives it one.",
+        ),
     ],
     target: TargetOption = None,
     versus: VersusOption = None,
     dest: DestOption = -1,
     no_bos: NoBosOption = False,
     top: TopOption = 50,
+    by_source: Annotated[
+        bool,
+        typer.Option("--by-source", help="For the table: say where each path mostly starts."),
+    ] = False,
     dtype: DtypeOption = "float32",
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="|".join(_FORMATS), help="Of the file. Default: as FILE ends."
+        ),
+    ] = None,
     head: Annotated[
         str | None,
         typer.Option(
@@ -99,22 +115,25 @@ def export(
 
     The file carries where its numbers come from: model, tokens, target, precision, sum and error.
     """
-    if out.suffix.lower() not in _ENDINGS:
-        raise CircuitviewError(f"{out}: can't tell the format; end it in .svg, .pdf or .png")
+    out = named_for(out, form)
     if not math.isfinite(floor):
         raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
     width, height = parse_size(size)
     heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
     question = Question(model, prompt, target, versus, dest, no_bos, dtype)
     opened, expansion = question.answer()
+    from circuitview.core.ov import chosen_chain
     from circuitview.figures.theme import theme as theme_called
+
+    if heads is not None:  # a slip is told for figures of all paths too, where it changes nothing
+        chosen_chain(expansion.recording, expansion.target, heads)
 
     drawing = _Drawing(opened, expansion, theme_called(theme), width, height)
     draw: dict[FigureKind, Callable[[], Figure]] = {
         "diagram": lambda: drawing.diagram(floor),
         "attention": lambda: drawing.attention(heads, mode),
         "ov": lambda: drawing.ov(heads, sense),
-        "table": lambda: drawing.table(top),
+        "table": lambda: drawing.table(top, by_source),
     }
     write(draw[figure](), out, scale, transparent)
 
@@ -169,17 +188,49 @@ class _Drawing:
             height=self.height,
         )
 
-    def table(self, top: int) -> "Figure":
+    def table(self, top: int, by_source: bool) -> "Figure":
         from circuitview.figures.compose import paths_figure
 
         return paths_figure(
-            self.expansion, top, theme=self.theme, width=self.width, height=self.height
+            self.expansion,
+            top,
+            theme=self.theme,
+            width=self.width,
+            height=self.height,
+            by_source=by_source,
         )
 
     def _heads(self, heads: tuple[Head, ...] | None) -> tuple[Head, ...]:
         from circuitview.core.ov import chosen_chain
 
         return chosen_chain(self.expansion.recording, self.expansion.target, heads)
+
+
+def named_for(out: FilePath, form: str | None) -> FilePath:
+    """`out` with an ending that names its format; `form` gives one where there is none.
+
+    Raises:
+        CircuitviewError: where neither tells the format, or they contradict each other.
+    """
+    ending = out.suffix.lower().removeprefix(".")
+    if form is None:
+        if ending not in _FORMATS:
+            raise CircuitviewError(
+                f"{out}: can't tell the format; end it in .svg, .pdf or .png, or give --format"
+            )
+        return out
+    if form in _LISTS:
+        raise CircuitviewError(
+            f"--format {form} lists numbers, as `circuitview paths` does; a figure is svg, pdf "
+            "or png"
+        )
+    if form not in _FORMATS:
+        raise CircuitviewError(f"--format {form!r} is none of svg, pdf and png")
+    if not ending and out.name:
+        return out.with_name(f"{out.name.rstrip('.')}.{form}")
+    if ending != form:
+        raise CircuitviewError(f"{out} does not end in .{form}, as --format {form} asks")
+    return out
 
 
 def parse_size(text: str) -> tuple[int, int]:

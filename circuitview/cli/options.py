@@ -6,7 +6,9 @@ import typer
 
 from circuitview.core.names import DtypeName
 
-ModelArgument = Annotated[str, typer.Argument(help="A bundled model's name, or a folder.")]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A bundled model's name, or a folder.")
+]
 PromptOption = Annotated[
     str, typer.Option("--prompt", metavar="TEXT", help="What the model reads.")
 ]

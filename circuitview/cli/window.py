@@ -16,15 +16,19 @@ _WITHOUT_DISPLAY = ("offscreen", "minimal", "minimalegl", "vnc", "linuxfb", "egl
 
 def open_window(
     model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="A bundled model's name, or a folder.")
+        str | None, typer.Argument(metavar="MODEL", help="A bundled model's name, or a folder.")
     ] = None,
     prompt: Annotated[
         str | None, typer.Option("--prompt", metavar="TEXT", help="What the model reads.")
     ] = None,
 ) -> None:
-    """Open the window; with MODEL on that model, without on what was open last."""
+    """Open the window, on MODEL where one is named.
+
+    Without MODEL it opens on what was open last.
+    """
     require_display()
     require_model(model)
+    require_prompt(prompt)
     from circuitview.gui.app import main
 
     raise typer.Exit(main(model, prompt))
@@ -47,6 +51,16 @@ def require_model(model: str | None) -> None:
         raise CircuitviewError(
             f"no bundled model and no folder {model!r}; bundled: {', '.join(names)}"
         )
+
+
+def require_prompt(prompt: str | None) -> None:
+    """Pass only a prompt with something in it: the last one must not step in unasked.
+
+    Raises:
+        CircuitviewError: where it is empty.
+    """
+    if prompt == "":
+        raise CircuitviewError("the prompt is empty; type some text, or leave --prompt away")
 
 
 def require_display() -> None:

@@ -14,6 +14,7 @@ Cost of c chains on n tokens, in multiplications: about c x (n² + 2 d_model d_h
 d_model). Source: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,14 +25,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from circuitview.core.names import POSITION, TOKEN, Head, ImbalanceError
+from circuitview.core.names import POSITION, TOKEN, Head, ImbalanceError, Source
 from circuitview.core.orders import OrderSums, order_sums
 from circuitview.core.path import (
     Path,
     PathTerm,
+    all_groups,
     chain_table,
     count_chains,
-    group_names,
     group_of,
     path_table,
 )
@@ -130,8 +131,8 @@ class Expansion:
     @cached_property
     def groups(self) -> dict[str, float]:
         """The sum of each group (logits): every path, listed or not, and b_U; they add up to
-        `total`."""
-        sums = dict.fromkeys(group_names(self.recording.weights.config.n_layers), 0.0)
+        `total`. "virtual heads" is among them at any depth, 0 where there is one layer."""
+        sums = dict.fromkeys(all_groups(self.recording.weights.config.n_layers), 0.0)
         for path, contribution in zip(self.paths, self.contributions, strict=True):
             sums[group_of(path)] += float(contribution)
         sums["positions and biases"] += self.constant
@@ -146,6 +147,16 @@ class Expansion:
     def place(self) -> dict[Path, int]:
         """Where each listed path stands in `paths`."""
         return {path: place for place, path in enumerate(self.paths)}
+
+    @cached_property
+    def nets(self) -> dict[Source | Head, float]:
+        """What all listed paths from each source, and through each head, add up to (logits)."""
+        sums: dict[Source | Head, float] = defaultdict(float)
+        for path, contribution in zip(self.paths, self.contributions.tolist(), strict=True):
+            sums[path.source] += contribution
+            for head in path.heads:
+                sums[head] += contribution
+        return dict(sums)
 
     def term(self, path: Path) -> PathTerm:
         """The term of one listed path.

@@ -80,11 +80,16 @@ def group_of(path: Path) -> str:
     return "virtual heads"
 
 
-def group_names(n_layers: int) -> tuple[str, ...]:
-    """All groups of a model, in the order in which they are shown."""
+def all_groups(n_layers: int) -> tuple[str, ...]:
+    """The groups that are summed, the same at any depth but for the layers: who reads them need
+    not ask how deep a model is."""
     layers = (f"layer-{layer} heads" for layer in range(n_layers))
-    virtual = ("virtual heads",) if n_layers > 1 else ()
-    return ("direct", *layers, *virtual, "positions and biases")
+    return ("direct", *layers, "virtual heads", "positions and biases")
+
+
+def group_names(n_layers: int) -> tuple[str, ...]:
+    """The groups that are shown, in this order: without a second layer no heads compose."""
+    return tuple(name for name in all_groups(n_layers) if n_layers > 1 or name != "virtual heads")
 
 
 def count_chains(n_layers: int, n_heads: int, most: int | None = None, above: int = -1) -> int:

@@ -4,7 +4,8 @@ What a figure says about its origin is composed here: the heading names the run;
 that travels in the file holds version, model, tokens, target, precision, what was held, the sum.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -171,7 +172,13 @@ def ov_figure(
 
 
 def paths_figure(
-    expansion: "Expansion", top: int, *, theme: Theme, width: float, height: float
+    expansion: "Expansion",
+    top: int,
+    *,
+    theme: Theme,
+    width: float,
+    height: float,
+    by_source: bool = True,
 ) -> Figure:
     """The paths as a table: groups with subtotals, then the sum and what it must equal.
 
@@ -180,18 +187,61 @@ def paths_figure(
         top: how many paths are listed at most; fewer where there is no room, the rest summed.
         theme: whose colours.
         width, height: pixels.
+        by_source: whether a column says where each path mostly starts.
+
+    Raises:
+        ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
+    """
+
+    def fitting(capacity: int) -> list[TableRow]:
+        rows = _fitting_rows(expansion, min(top, len(expansion.paths)), capacity)
+        if by_source:
+            return rows
+        return [replace(row, cells=(row.cells[0], row.cells[2])) for row in rows]
+
+    return rows_figure(
+        expansion,
+        ("path", "starts mostly at", "logits") if by_source else ("path", "logits"),
+        fitting,
+        title=f"Paths to {expansion.target}",
+        theme=theme,
+        width=width,
+        height=height,
+    )
+
+
+def rows_figure(
+    expansion: "Expansion",
+    headers: Sequence[str],
+    fitting: Callable[[int], Sequence[TableRow]],
+    *,
+    title: str,
+    theme: Theme,
+    width: float,
+    height: float,
+) -> Figure:
+    """Rows that stand for all terms, under them the sum and what it must equal.
+
+    Args:
+        expansion: must balance.
+        headers: the names of the columns, the amount last.
+        fitting: gives the rows; asked for at most so many.
+        title: what the table shows.
+        theme: whose colours.
+        width, height: pixels.
 
     Raises:
         ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
     """
     expansion.require_balance()
-    title, subtitle = f"Paths to {expansion.target}", run_line(expansion)
+    subtitle = run_line(expansion)
     factor = enlargement(width, height)
     _, below = heading(title, subtitle, theme, width / factor)
     capacity = int((height / factor - below - _TABLE_RIM) // _TABLE_ROW)
+    closing = _closing_rows(expansion, len(headers))
     figure = table_figure(
-        ("path", "starts mostly at", "logits"),
-        _fitting_rows(expansion, min(top, len(expansion.paths)), capacity),
+        headers,
+        [*fitting(capacity - len(closing)), *closing],
         title=title,
         subtitle=subtitle,
         theme=theme,
@@ -214,7 +264,11 @@ def _fitting_rows(expansion: "Expansion", top: int, capacity: int) -> list[Table
 
 def _rows(book: Ledger, expansion: "Expansion") -> list[TableRow]:
     labels = expansion.recording.prompt.labels
-    rows = [row for group in book.groups for row in _group_rows(group, labels)]
+    return [row for group in book.groups for row in _group_rows(group, labels)]
+
+
+def _closing_rows(expansion: "Expansion", n_columns: int) -> list[TableRow]:
+    """The sum and what it must equal."""
     difference = "" if expansion.target.versus is None else " difference"
     closing: list[tuple[str, str | float]] = [
         ("sum", expansion.total),
@@ -222,7 +276,8 @@ def _rows(book: Ledger, expansion: "Expansion") -> list[TableRow]:
         (f"probability{difference}", numbers.percent(expansion.probability)),
         ("error", numbers.error(expansion.error)),
     ]
-    return [*rows, *(TableRow((name, "", value), "total") for name, value in closing)]
+    between = ("",) * (n_columns - 2)
+    return [TableRow((name, *between, value), "total") for name, value in closing]
 
 
 def _group_rows(group: LedgerGroup, labels: Sequence[str]) -> list[TableRow]:

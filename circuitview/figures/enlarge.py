@@ -1,5 +1,6 @@
 """Figures drawn larger: the same picture for a slide, with text that carries across a room."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from circuitview.figures.figure import Command, Curve, Figure, Group, Image, Item, Rect, Text
@@ -26,33 +27,38 @@ def enlarged(figure: Figure, factor: float) -> Figure:
     )
 
 
-def _item(item: Item, k: float) -> Item:
+def shifted(items: Sequence[Item], across: float, down: float) -> tuple[Item, ...]:
+    """`items` elsewhere, to put one figure beside another."""
+    return tuple(_item(item, 1.0, across, down) for item in items)
+
+
+def _item(item: Item, k: float, dx: float = 0.0, dy: float = 0.0) -> Item:
     match item:
         case Rect():
-            return _rect(item, k)
+            return _rect(item, k, dx, dy)
         case Curve():
             return replace(
                 item,
-                commands=tuple(_command(command, k) for command in item.commands),
+                commands=tuple(_command(command, k, dx, dy) for command in item.commands),
                 stroke_width=item.stroke_width * k,
                 dash=tuple(length * k for length in item.dash),
             )
         case Text():
-            return replace(item, x=item.x * k, y=item.y * k, size=item.size * k)
+            return replace(item, x=item.x * k + dx, y=item.y * k + dy, size=item.size * k)
         case Image():
-            return replace(
-                item, x=item.x * k, y=item.y * k, width=item.width * k, height=item.height * k
-            )
+            x, y = item.x * k + dx, item.y * k + dy
+            return replace(item, x=x, y=y, width=item.width * k, height=item.height * k)
         case Group():
-            clip = None if item.clip is None else _rect(item.clip, k)
-            return replace(item, items=tuple(_item(part, k) for part in item.items), clip=clip)
+            clip = None if item.clip is None else _rect(item.clip, k, dx, dy)
+            parts = tuple(_item(part, k, dx, dy) for part in item.items)
+            return replace(item, items=parts, clip=clip)
 
 
-def _rect(rect: Rect, k: float) -> Rect:
+def _rect(rect: Rect, k: float, dx: float, dy: float) -> Rect:
     return replace(
         rect,
-        x=rect.x * k,
-        y=rect.y * k,
+        x=rect.x * k + dx,
+        y=rect.y * k + dy,
         width=rect.width * k,
         height=rect.height * k,
         stroke_width=rect.stroke_width * k,
@@ -61,10 +67,10 @@ def _rect(rect: Rect, k: float) -> Rect:
     )
 
 
-def _command(command: Command, k: float) -> Command:
+def _command(command: Command, k: float, dx: float, dy: float) -> Command:
     match command:
         case ("M" | "L" as kind, x, y):
-            return kind, x * k, y * k
+            return kind, x * k + dx, y * k + dy
         case ("C", x1, y1, x2, y2, x, y):
-            return "C", x1 * k, y1 * k, x2 * k, y2 * k, x * k, y * k
+            return "C", x1 * k + dx, y1 * k + dy, x2 * k + dx, y2 * k + dy, x * k + dx, y * k + dy
     return command

@@ -79,9 +79,19 @@ def _counts(expansion: "Expansion") -> dict[str, int]:
     for path in expansion.paths:
         counts[group_of(path)] += 1
     if expansion.n_unlisted:
-        config = expansion.recording.weights.config
-        token = count_chains(config.n_layers, config.n_heads, above=TOKEN.layer)
-        deep = token - sum(path.source == TOKEN for path in expansion.paths)
-        counts["virtual heads"] += deep
-        counts[BIASES] += expansion.n_unlisted - deep
+        n_token = sum(path.source == TOKEN for path in expansion.paths)
+        for name, count in unlisted_counts(expansion, n_token).items():
+            counts[name] += count
     return counts
+
+
+def unlisted_counts(expansion: "Expansion", n_token: int) -> dict[str, int]:
+    """How many paths that are not listed belong to each group that has such.
+
+    Args:
+        expansion: of a model that has paths which are not listed.
+        n_token: how many listed paths start at the token.
+    """
+    config = expansion.recording.weights.config
+    deep = count_chains(config.n_layers, config.n_heads, above=TOKEN.layer) - n_token
+    return {"virtual heads": deep, BIASES: expansion.n_unlisted - deep}

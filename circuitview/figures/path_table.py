@@ -64,6 +64,7 @@ def table_figure(
     height: float,
     description: str = "",
     amount_column: int = -1,
+    right_columns: Sequence[int] = (),
 ) -> Figure:
     """The table of `rows`.
 
@@ -77,13 +78,14 @@ def table_figure(
         height: of the figure, in pixels.
         description: where the numbers come from.
         amount_column: the column that is summed up where rows are left out.
+        right_columns: columns of written numbers, aligned like the others' amounts.
     """
     head, top = heading(title, subtitle, theme, width)
     room = height - top - _HEADER - MARGIN
     capacity = max(1, int(room // _PITCH_SPAN[0]))
     shown = fitting_rows(rows, capacity, len(headers), amount_column)
     pitch = min(max(room / max(len(shown), 1), _PITCH_SPAN[0]), _PITCH_SPAN[1])
-    columns = _columns(headers, shown, width)
+    columns = _columns(headers, shown, width, right_columns)
     indented = any(row.kind == "group" for row in shown)
     right = columns[-1].right if columns else width - MARGIN
     items: list[Item] = [head, _header(headers, columns, top, right, theme)]
@@ -158,10 +160,12 @@ def _written(cell: Cell) -> str:
     return cell if isinstance(cell, str) else numbers.logits(cell, signed=True)
 
 
-def _columns(headers: Sequence[str], rows: Sequence[TableRow], wide: float) -> list[_Column]:
+def _columns(
+    headers: Sequence[str], rows: Sequence[TableRow], wide: float, right: Sequence[int] = ()
+) -> list[_Column]:
     """Numbers get what they need; texts share the rest, the longer giving way first."""
     numeric = [
-        any(isinstance(row.cells[place], float | int) for row in rows)
+        place in right or any(isinstance(row.cells[place], float | int) for row in rows)
         for place in range(len(headers))
     ]
     needs = []

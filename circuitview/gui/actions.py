@@ -114,7 +114,7 @@ class Menus(QObject):
         for dock in self._host.docks.values():
             menu.addAction(dock.toggleViewAction())
         menu.addSeparator()
-        self._act(menu, "&Maximise panel", acts.maximise_panel, "Ctrl+M")
+        self._act(menu, "&Maximise panel", acts.maximise_panel, "Ctrl+Shift+M")
         self._act(menu, "F&loat panel", acts.float_panel, "Ctrl+Shift+F")
         self._act(menu, "&Reset layout", acts.reset_layout)
         menu.addSeparator()
@@ -138,7 +138,7 @@ class Menus(QObject):
         self._act(menu, "&Dest last", acts.dest_last, "Alt+End")
         menu.addSeparator()
         self._act(menu, "&Top prediction as target", acts.top_prediction, "Ctrl+T")
-        self._act(menu, "&Strongest head in the panels", acts.strongest_head, "Ctrl+H")
+        self._act(menu, "&Strongest head in the panels", acts.strongest_head, "Ctrl+G")
         menu.addSeparator()
         self.exact = self._act(menu, "&Compute in float64", acts.toggle_precision)
         self.exact.setCheckable(True)

@@ -84,7 +84,8 @@ def first_state(settings: Settings, model: str | None, prompt: str | None) -> St
     """What is asked first: the arguments, else the last time's, else the defaults."""
     usual = State()
     chosen = settings.model or usual.model if model is None else absolute(model)
-    state = usual.with_model(chosen, prompt or settings.prompt or usual.prompt)
+    asked = settings.prompt or usual.prompt if prompt is None else prompt
+    state = usual.with_model(chosen, asked)
     if model is None and prompt is None and settings.model:
         return replace(state, prepend_bos=settings.prepend_bos)
     return state

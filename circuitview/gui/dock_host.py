@@ -10,9 +10,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QMainWindow, QTabWidget, QWidget
 
 import circuitview.gui.panels
+from circuitview.gui.dock_widths import DockWidths
 from circuitview.gui.document import Document
 from circuitview.gui.panel_dock import PanelDock
 from circuitview.gui.panels.panel import AREAS, Panel
@@ -65,6 +67,7 @@ class DockHost(QMainWindow):
         self._centre = centre
         self.setCentralWidget(centre)
         self.docks: dict[str, PanelDock] = {}
+        self.widths = DockWidths(self, self.docks)
         self._maximised: QByteArray | None = None
         for panel in panels:
             self._add(panel, document)
@@ -81,6 +84,7 @@ class DockHost(QMainWindow):
             log.exception("panel %s can't be made", panel.NAME)
             return
         self.docks[panel.NAME] = dock
+        self.widths.watch(dock)
         self.addDockWidget(AREAS[panel.AREA], dock)
         dock.export_asked.connect(self.export_asked)
         dock.maximise_asked.connect(self.toggle_maximised)
@@ -102,11 +106,7 @@ class DockHost(QMainWindow):
             dock.show()
         for area, share in _SIDE_SHARE.items():
             beside = [dock for dock in self.docks.values() if area == dock.panel.AREA]
-            self.resizeDocks(
-                beside[:1],
-                [max(280, round(width * share))] * len(beside[:1]),
-                Qt.Orientation.Horizontal,
-            )
+            self.widths.give(beside, max(280, round(width * share)))
             self.resizeDocks(
                 beside, [height // max(len(beside), 1)] * len(beside), Qt.Orientation.Vertical
             )
@@ -114,6 +114,10 @@ class DockHost(QMainWindow):
         self.resizeDocks(
             below, [round(height * _BOTTOM_SHARE)] * len(below), Qt.Orientation.Vertical
         )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.widths.host_resized()
 
     def toggle_maximised(self, name: str) -> None:
         """Let one panel fill the window, or bring the arrangement back."""

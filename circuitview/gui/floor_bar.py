@@ -42,7 +42,8 @@ class FloorBar(QFrame):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, len(_FLOORS) - 1)
         self.slider.setPageStep(10)
-        self.slider.setFixedWidth(200)
+        self.slider.setMinimumWidth(110)
+        self.slider.setMaximumWidth(200)
         self.slider.setAccessibleName("Floor")
         self.slider.setToolTip(
             "Paths smaller than this are drawn as one grey remainder; nothing is dropped"
@@ -53,7 +54,7 @@ class FloorBar(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 2)
         row.addWidget(QLabel("Floor"))
-        row.addWidget(self.slider)
+        row.addWidget(self.slider, 4)
         row.addWidget(self.value)
         row.addWidget(self.hidden_terms, 1)
         self.slider.valueChanged.connect(self._on_moved)

@@ -94,6 +94,8 @@ class MainWindow(QMainWindow):
         document.computing_changed.connect(self._on_computing)
         self.host.export_asked.connect(self.export)
         self._restore()
+        # What is typed first is a prompt, not a key pressed on the first button.
+        self.prompt_bar.prompt.setFocus()
 
     def _centre(self) -> QWidget:
         centre = QWidget()
@@ -214,6 +216,10 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.keep_settings()
+        # What runs in the worker can't always be cut short, an import of torch least of all: nobody
+        # is to look at a frozen window meanwhile.
+        self.hide()
+        QGuiApplication.sync()
         self.document.jobs.shutdown()
         let_go_of_clipboard()
         super().closeEvent(event)

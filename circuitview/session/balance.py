@@ -10,6 +10,7 @@ The groups and the total are the core's own: nothing is added up here.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from circuitview.core.path import group_names
 from circuitview.session import numbers
 
 if TYPE_CHECKING:
@@ -42,16 +43,28 @@ class Balance:
         """The whole line."""
         words = " + ".join(f"{name} {numbers.logits(value)}" for name, value in self.groups)
         end = "" if self.balanced else " passes the tolerance"
-        return (
-            f"{words} = {numbers.logits(self.total)}; model {numbers.logits(self.model)}; "
-            f"error {numbers.error(self.error)}{end}"
-        )
+        total, model = self._two_sides()
+        return f"{words} = {total}; model {model}; error {numbers.error(self.error)}{end}"
+
+    def _two_sides(self) -> tuple[str, str]:
+        """Total and model with the fewest digits that do not mislead.
+
+        3.95499 and 3.95501 are the same but for rounding and must read alike; two that differ by
+        more than rounding must not.
+        """
+        pairs = [
+            (numbers.logits(self.total, digits=digits), numbers.logits(self.model, digits=digits))
+            for digits in (2, 3, 4, 5, 6)
+        ]
+        fitting = (pair for pair in pairs if (pair[0] == pair[1]) == self.balanced)
+        return next(fitting, pairs[0])
 
 
 def balance(expansion: "Expansion") -> Balance:
     """The balance of `expansion`."""
+    shown = group_names(expansion.recording.weights.config.n_layers)
     return Balance(
-        groups=tuple((short_name(name), value) for name, value in expansion.groups.items()),
+        groups=tuple((short_name(name), expansion.groups[name]) for name in shown),
         total=expansion.total,
         model=expansion.logit,
         error=expansion.error,

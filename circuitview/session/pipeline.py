@@ -60,6 +60,9 @@ def _expand(run: "Recording", target: "Target") -> "Expansion":
 
     expansion = expand(run, target)
     expansion.require_balance()
+    # Views will ask for these; in a deep model each is a walk over tens of thousands of paths, and
+    # the main thread must not be the one that takes it.
+    _ = expansion.groups, expansion.nets, expansion.place
     return expansion
 
 

@@ -192,3 +192,8 @@ def test_window_without_a_display_is_refused_with_a_line(call, monkeypatch, argu
 @pytest.mark.parametrize("model", ["gpt-7", "~nobody-of-that-name/model", "m" * 5000])
 def test_window_on_a_model_that_is_nowhere_is_refused_with_a_line(call, model):
     one_line(call, ["open", model], f"no bundled model and no folder '{model}'")
+
+
+def test_open_with_an_empty_prompt_does_not_take_the_last_one(call, monkeypatch):
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    one_line(call, ["open", "cat-on-the-mat", "--prompt", ""], "the prompt is empty")

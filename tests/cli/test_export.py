@@ -139,6 +139,74 @@ def test_table_lists_no_more_than_asked_for(export):
     assert "sum" in texts
 
 
+def test_table_says_where_paths_start_where_that_is_asked_for(export):
+    plain = svg_texts(export("table", "svg"))
+    assert "starts mostly at" not in plain
+    assert "starts mostly at" in svg_texts(export("table", "svg", "--by-source"))
+
+
+def test_every_option_of_paths_is_taken(export, bundle, call):
+    import inspect
+
+    from circuitview.cli.export import export as command
+    from circuitview.cli.paths import paths
+
+    assert set(inspect.signature(paths).parameters) < set(inspect.signature(command).parameters)
+    options = ["--target", " tea", "--versus", " green", "--dest", "2", "--no-bos", "--top", "3"]
+    options += ["--by-source", "--dtype", "float64"]
+    assert call("paths", bundle, "--prompt", PROMPT, *options, "--format", "table")[0] == 0
+    for figure in FIGURES:
+        about = export(figure, "svg", *options, "--format", "svg").read_text(encoding="utf-8")
+        assert "float64" in about
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf", "png"])
+def test_format_decides_where_the_file_has_no_ending(call, bundle, qapp, tmp_path, form):
+    options = ["--prompt", PROMPT, "--figure", "ov", "--format", form]
+    for name in ("plain", "UPPER." + form.upper()):
+        assert call("export", bundle, *options, "--out", tmp_path / name) == (0, "", "")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"UPPER.{form.upper()}", f"plain.{form}"]
+    starts = {"svg": b"<?xml", "pdf": b"%PDF-", "png": b"\x89PNG"}
+    assert all(path.read_bytes().startswith(starts[form]) for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "needle"),
+    [
+        ("x.svg", "pdf", "x.svg does not end in .pdf"),
+        ("x.txt", "svg", "x.txt does not end in .svg"),
+        ("x", "json", "`circuitview paths`"),
+        ("x.svg", "table", "`circuitview paths`"),
+        ("x.svg", "csv", "`circuitview paths`"),
+        ("x.svg", "gif", "'gif'"),
+        ("x", None, "give --format"),
+    ],
+)
+def test_format_and_ending_must_agree(call, bundle, tmp_path, name, form, needle):
+    options = [] if form is None else ["--format", form]
+    asked = ["--prompt", PROMPT, "--figure", "diagram", "--out", tmp_path / name]
+    code, out, err = call("export", bundle, *asked, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert needle in err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize(
+    ("head", "needle"),
+    [("9.9", "no head 9.9"), ("1.0>0.1", "layers must rise"), ("x", "'x'"), ("", "''")],
+)
+def test_head_that_cannot_be_is_refused_for_every_figure(
+    call, bundle, tmp_path, figure, head, needle
+):
+    asked = ["--prompt", PROMPT, "--figure", figure, "--out", tmp_path / "x.svg", "--head", head]
+    code, _, err = call("export", bundle, *asked)
+    assert (code, err.count("\n")) == (2, 1)
+    assert needle in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_floor_turns_small_paths_into_a_remainder(export):
     whole = export("diagram", "svg").read_text(encoding="utf-8")
     floored = export("diagram", "svg", "--floor", "1000").read_text(encoding="utf-8")

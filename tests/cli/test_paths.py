@@ -79,6 +79,15 @@ def test_json_has_the_documented_fields_in_order(call, bundle):
     assert (answer["versus"], answer["versus_id"], answer["dtype"]) == (None, None, "float32")
 
 
+def test_json_of_one_layer_has_the_group_of_virtual_heads_too(call):
+    answer = facts(call, "cat-on-the-mat", "--prompt", "the cat sat on the mat . the")
+    groups = ["direct", "layer-0 heads", "virtual heads", "positions and biases"]
+    assert list(answer["groups"]) == groups
+    assert answer["groups"]["virtual heads"] == 0.0
+    _, table, _ = call("paths", "cat-on-the-mat", "--prompt", "the cat sat on the mat . the")
+    assert "virtual" not in table
+
+
 @pytest.mark.parametrize("top", [0, 1, 7, 50])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_terms_constant_remainder_and_error_add_up_to_the_logit(call, bundle, top, dtype):

@@ -9,7 +9,7 @@ import pytest
 
 from circuitview.core.expansion import expand
 from circuitview.core.names import POSITION, TOKEN, CircuitviewError, Head, Source
-from circuitview.core.path import Path, chain_table, count_chains, group_names, group_of
+from circuitview.core.path import Path, all_groups, chain_table, count_chains, group_names, group_of
 from circuitview.core.target import Target
 from tests.tiny_models import Tiny, record, tiny_model
 
@@ -118,6 +118,8 @@ def test_kinds_and_groups_follow_source_and_length():
     assert group_of(Path(POSITION)) == group_of(Path(Source("bias", 0), (later,)))
     assert group_names(1) == ("direct", "layer-0 heads", "positions and biases")
     assert group_names(2)[-2] == "virtual heads"
+    assert all_groups(1) == ("direct", "layer-0 heads", "virtual heads", "positions and biases")
+    assert all_groups(3) == group_names(3)
 
 
 def test_terms_come_largest_first_and_through_finds_a_heads_paths():

@@ -155,12 +155,11 @@ def test_groups_sum_to_the_total(data):
     close = 1e-11 * max(found.scale, np.abs(found.orders.sums).max())
     assert abs(sum(found.groups.values()) - found.total) <= close
     assert abs(found.groups["direct"] - found.orders.of(TOKEN, 0)) <= close
-    if "virtual heads" in found.groups:
-        virtual = sum(
-            found.orders.of(TOKEN, order)
-            for order in range(2, found.recording.weights.config.n_layers + 1)
-        )
-        assert abs(found.groups["virtual heads"] - virtual) <= close
+    virtual = sum(
+        found.orders.of(TOKEN, order)
+        for order in range(2, found.recording.weights.config.n_layers + 1)
+    )
+    assert abs(found.groups["virtual heads"] - virtual) <= close
 
 
 @steady

@@ -189,7 +189,7 @@ def test_wrong_texts_are_refused_in_one_line(texts, tmp_path):
 
     out = tmp_path / "out"
     assert "no text" in refusal(out, [])
-    assert "no text" in refusal(out, texts[:1], held_out=texts[0])
+    assert "besides the held-out one" in refusal(out, texts[:1], held_out=texts[0])
     assert "gone.txt" in refusal(out, [tmp_path / "gone.txt"])
     assert "text file" in refusal(out, [tmp_path])
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\x00\x01" * 50)
@@ -241,7 +241,7 @@ def test_rates_rise_then_fall_to_a_twentieth():
 def test_windows_cover_the_text_in_order():
     rows = windows(np.arange(1, 101, dtype=np.uint16), n_ctx=11, most=3)
     assert rows.tolist() == [[0, *range(1 + 10 * k, 11 + 10 * k)] for k in range(3)]
-    with pytest.raises(CircuitviewError, match="shorter"):
+    with pytest.raises(CircuitviewError, match="fewer than one row"):
         windows(np.arange(5, dtype=np.uint16), n_ctx=11, most=3)
 
 
@@ -278,6 +278,14 @@ def test_a_strangers_file_among_the_runs_own_survives_it(texts, tmp_path):
     (tmp_path / "out" / "training" / "notes.txt").write_text("mine")
     finish(tmp_path / "out", texts)
     assert [path.name for path in (tmp_path / "out" / "training").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("content", [b"tea", b"\xff\xfe tea"])
+def test_refused_held_out_text_leaves_no_folder_behind(texts, tmp_path, content):
+    held_out = tmp_path / "held.txt"
+    held_out.write_bytes(content)
+    assert "held" in refusal(tmp_path / "out", texts, held_out=held_out)
+    assert not (tmp_path / "out").exists()
 
 
 def test_refused_texts_leave_no_folder_behind(tmp_path):

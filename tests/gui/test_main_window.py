@@ -8,8 +8,8 @@ from pathlib import Path as FilePath
 import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QApplication, QFileDialog
 
 from circuitview.core import expansion as expansion_module
 from circuitview.core.names import Head
@@ -17,6 +17,7 @@ from circuitview.core.progress import Progress
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.app import ExceptionHook
 from circuitview.gui.dock_host import find_panels
+from circuitview.gui.dock_widths import LEAST
 from circuitview.gui.floor_bar import floor_of_step, hidden_text, step_of_floor
 from circuitview.gui.opening import dropped_folder
 from circuitview.session.balance import balance_text
@@ -43,6 +44,10 @@ def init(self, *arguments):
 MainWindow.__init__ = init
 sys.exit(app.main("induction-by-hand", "I like green tea"))
 """
+
+
+def test_typing_in_a_fresh_window_edits_the_prompt(window):
+    assert window.focusWidget() is window.prompt_bar.prompt
 
 
 def test_window_paints_before_torch_is_imported(tmp_path):
@@ -188,6 +193,21 @@ def test_closing_in_the_middle_of_a_job_ends_it(qtbot, window, document):
     assert not document.jobs.busy
 
 
+def test_closing_hides_the_window_before_it_waits_for_the_worker(
+    qtbot, window, document, monkeypatch
+):
+    """Closing during the import of torch left a frozen window on the screen for seconds."""
+    visible, shutdown = [], document.jobs.shutdown
+
+    def spied():
+        visible.append(window.isVisible())
+        shutdown()
+
+    monkeypatch.setattr(document.jobs, "shutdown", spied)
+    window.close()
+    assert visible == [False]
+
+
 def test_panel_fills_the_window_and_goes_back(window):
     window.host.toggle_maximised("counting")
     assert window.host.docks["counting"].isVisible()
@@ -307,3 +327,33 @@ def test_copied_picture_is_the_screens_whatever_was_exported_last(window, store)
     picture = QGuiApplication.clipboard().image()
     assert picture.width() == window.diagram.width()
     assert picture.pixelColor(2, 2).name() == LIGHT.background
+
+
+def test_side_docks_are_readable_in_a_small_window_and_recover(qtbot, make_window):
+    """The paths were cut to "tok…" at 814 pixels, and stayed so when the window grew."""
+    window = make_window(find_panels())
+    docks = window.host.docks
+
+    def widths(width, height):
+        window.resize(width, height)
+        qtbot.waitUntil(lambda: abs(window.width() - width) < 10)
+        QApplication.processEvents()
+        return docks["paths"].width(), docks["attention"].width()
+
+    first = widths(1440, 900)
+    assert min(first) >= 280
+    assert min(widths(814, 600)) >= LEAST
+    assert widths(1280, 800) == first
+    window.host.resizeDocks([docks["paths"]], [400], Qt.Orientation.Horizontal)
+    QApplication.processEvents()
+    assert docks["paths"].width() == 400
+    assert min(widths(814, 600)) >= LEAST
+    assert widths(1440, 900) == (400, first[1])
+
+
+def test_no_shortcut_is_one_that_macos_keeps_for_itself(window):
+    """Ctrl+H and Ctrl+M are Cmd+H and Cmd+M there: hide the program, minimise the window."""
+    taken = {"Ctrl+H", "Ctrl+M"}
+    for action in window.menus.actions_by_name.values():
+        keys = action.shortcut().toString(QKeySequence.SequenceFormat.PortableText)
+        assert keys not in taken, action.text()

@@ -33,6 +33,7 @@ def test_first_state_is_that_of_last_time_unless_told_otherwise():
     assert (state.model, state.prompt, state.prepend_bos) == (MODEL, "I like", False)
     assert first_state(last, "cat-on-the-mat", "the cat").prompt == "the cat"
     assert first_state(last, "cat-on-the-mat", "the cat").prepend_bos is None
+    assert first_state(last, "cat-on-the-mat", "").prompt == ""  # asked for, be it wrong
     assert first_state(Settings(), None, None).prompt
 
 

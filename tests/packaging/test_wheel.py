@@ -28,6 +28,8 @@ def test_wheel_works_outside_of_the_checkout():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "window: opened" in done.stdout
+    if sys.platform == "linux":
+        assert "circuitview: painted its window" in done.stdout
 
 
 def test_constraints_pin_every_direct_dependency_inside_its_range():

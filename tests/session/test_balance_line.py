@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from circuitview.session.balance import balance, balance_text, short_name
+from circuitview.session.balance import Balance, balance, balance_text, short_name
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import State
 
@@ -22,6 +22,13 @@ def test_line_names_every_group_sum_model_and_error(expansion):
         r" = \S+; model \S+; error \S+"
     )
     assert re.fullmatch(pattern, balance_text(expansion))
+
+
+def test_line_of_one_layer_names_no_virtual_heads():
+    state = State(model="cat-on-the-mat", prompt="the cat sat on the mat . the")
+    line = balance_text(Pipeline().advance(state).expansion)
+    pattern = r"direct \S+ \+ layer 0 \S+ \+ positions and biases \S+ = \S+; model \S+; error \S+"
+    assert re.fullmatch(pattern, line)
 
 
 def test_groups_of_the_line_add_up_to_its_sum(expansion):
@@ -47,3 +54,19 @@ def test_short_names():
     assert short_name("layer-11 heads") == "layer 11"
     assert short_name("virtual heads") == "virtual"
     assert short_name("positions and biases") == "positions and biases"
+
+
+def two_sided(total: float, model: float, balanced: bool) -> str:
+    groups = (("direct", total),)
+    return Balance(groups, total, model, model - total, balanced, "float32").text
+
+
+def test_a_sum_that_rounding_splits_between_two_digits_reads_alike_on_both_sides():
+    """3.96 = 3.95 stood under a diagram that balanced."""
+    line = two_sided(3.955001, 3.954999, balanced=True)
+    assert "= 3.955; model 3.955; error 2e-6" in line
+
+
+def test_an_imbalance_below_the_second_digit_shows():
+    line = two_sided(3.9501, 3.9502, balanced=False)
+    assert "= 3.9501; model 3.9502; error 1e-4 passes the tolerance" in line

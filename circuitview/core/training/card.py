@@ -7,23 +7,12 @@ from circuitview.core.head_kinds import HeadKinds, heads_above
 from circuitview.core.training.run import TrainingRecord
 
 _NAMED_FROM = 0.4  # mean attention weight from which a head is called after what it looks at
+_WORKS_FROM = 3.0  # nats a token that the second copy saves where an induction head is at work
 
 
 def model_card(name: str, record: TrainingRecord, kinds: HeadKinds) -> str:
     """The README.md of the bundle `name`."""
     settings, losses = record.settings, record.losses
-    drop = losses.first - losses.second
-    if drop >= 3:
-        verdict = (
-            f"The second copy costs {drop:.2f} nats a token less than the first: the model looks "
-            "up what followed the earlier copy (an induction head at work)."
-        )
-    else:
-        verdict = (
-            f"The second copy costs {drop:.2f} nats a token less than the first: the model does "
-            "not look up what followed the earlier copy (no induction head"
-            + (": one layer can't compose heads)." if settings.n_layers == 1 else ").")
-        )
     started = (
         "Head 0.0 was started looking one position back, and the positions as sines and cosines; "
         "everything after that was learned."
@@ -64,9 +53,9 @@ LayerNorm, biases, untied unembedding. Stored in float16, widened on load.
 | optimiser | AdamW, cosine schedule, {settings.rate_attention:g} on the attention matrices, \
 {settings.rate_rest:g} on the rest |
 | precision, seed | {settings.precision}, {settings.seed} |
-| time | {record.seconds / 60:.0f} minutes |
+| time | {_time(record.seconds)} |
 
-{verdict}
+{_verdict(record, kinds)}
 
 {repeated}
 
@@ -80,6 +69,35 @@ Heads, by their mean attention weight on a repeated random sequence ({_NAMED_FRO
 
 Made by `circuitview train`. Trained on: {titles}.
 """
+
+
+def _verdict(record: TrainingRecord, kinds: HeadKinds) -> str:
+    """What the repeated random tokens show: heads that look in the right place, and the gain.
+
+    Neither is enough alone. To say again any token that was there is worth some nats too, and one
+    layer can learn that.
+    """
+    drop = record.losses.first - record.losses.second
+    found = bool(heads_above(kinds.induction, _NAMED_FROM))
+    if drop >= _WORKS_FROM and found:
+        said = "the model looks up what followed the earlier copy (an induction head at work)"
+    elif found:
+        said = (
+            "a head looks at the token after the earlier copy, but the model makes too little of "
+            f"it (under {_WORKS_FROM:g} nats) to call it an induction head at work"
+        )
+    else:
+        why = ": one layer can't compose heads" if record.settings.n_layers == 1 else ""
+        copies = "says again what was there, but does" if drop >= _WORKS_FROM else "does"
+        said = (
+            f"the model {copies} not look up what followed the earlier copy (no induction head"
+            f"{why})"
+        )
+    return f"The second copy costs {drop:.2f} nats a token less than the first: {said}."
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def _named(scores: Float[Tensor, "layer head"]) -> str:

@@ -112,7 +112,10 @@ def windows(stream: npt.NDArray[np.uint16], n_ctx: int, most: int) -> Tokens:
     length = n_ctx - 1
     count = min(most, len(stream) // length)
     if count == 0:
-        raise CircuitviewError(f"the held-out text is shorter than one row of {n_ctx} tokens")
+        raise CircuitviewError(
+            f"the held-out text has {len(stream)} tokens, fewer than one row of {n_ctx}; "
+            "give a longer one"
+        )
     rows = stream[: count * length].reshape(count, length).astype(np.int64)
     return np.concatenate([np.full((count, 1), _BOS, np.int64), rows], axis=1)
 

@@ -112,21 +112,21 @@ def train(
         report_every: steps between two measurements of the losses.
 
     Raises:
-        CircuitviewError: where a text can't be read, nothing is to train on, or `out` holds another
-            run or a finished model.
+        CircuitviewError: where a text can't be read or is too short, nothing is to train on, or
+            `out` holds another run or a finished model.
     """
     texts = [path for path in texts if held_out is None or path.resolve() != held_out.resolve()]
     if not texts:
-        raise CircuitviewError("no text to train on; name text files or a folder of .txt files")
+        besides = "" if held_out is None else " besides the held-out one"
+        raise CircuitviewError(
+            f"no text to train on{besides}; name text files or a folder of .txt files"
+        )
     if (out / "model.safetensors").exists():
         raise CircuitviewError(f"{out} holds a finished model already; choose another --out")
     folder = out / "training"
-    tokenizer, stream = _prepare(folder, texts, settings)
+    tokenizer, stream, held = _prepare(folder, texts, settings, held_out)
     rows = Rows(stream, settings)
     state = _restore(folder, settings)
-    held = None
-    if held_out is not None:
-        held = windows(encode_texts(tokenizer, [held_out]), settings.n_ctx, most=128)
     saved = time.monotonic()
     running = math.nan
     n_steps = rows.n_steps
@@ -169,9 +169,13 @@ def train(
 
 
 def _prepare(
-    folder: FilePath, texts: Sequence[FilePath], settings: TrainingSettings
-) -> tuple[Tokenizer, npt.NDArray[np.uint16]]:
-    """The tokenizer and the token stream: those of the run in `folder`, or new ones."""
+    folder: FilePath,
+    texts: Sequence[FilePath],
+    settings: TrainingSettings,
+    held_out: FilePath | None,
+) -> tuple[Tokenizer, npt.NDArray[np.uint16], Tokens | None]:
+    """The tokenizer and the token stream, those of the run in `folder` or new ones; and the rows
+    of the held-out text."""
     if settings.d_vocab > 2**16:
         raise CircuitviewError(f"vocabulary {settings.d_vocab} is too large; at most {2**16}")
     digest = hashlib.sha256()
@@ -194,6 +198,7 @@ def _prepare(
             )
         stream = encode_texts(tokenizer, texts)
         Rows(stream, settings)
+        _held_rows(tokenizer, held_out, settings)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -204,7 +209,21 @@ def _prepare(
         write_whole(folder / "tokens.npy", lambda path: np.save(path, stream))
         write_bytes_whole(mark, identity)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    return tokenizer, np.load(folder / "tokens.npy", allow_pickle=False)
+    stream = np.load(folder / "tokens.npy", allow_pickle=False)
+    return tokenizer, stream, _held_rows(tokenizer, held_out, settings)
+
+
+def _held_rows(
+    tokenizer: Tokenizer, held_out: FilePath | None, settings: TrainingSettings
+) -> Tokens | None:
+    """The rows of the validation loss, where a text is held out.
+
+    Raises:
+        CircuitviewError: where it can't be read, or is shorter than one row.
+    """
+    if held_out is None:
+        return None
+    return windows(encode_texts(tokenizer, [held_out]), settings.n_ctx, most=128)
 
 
 def _restore(folder: FilePath, settings: TrainingSettings) -> _State:

@@ -20,6 +20,7 @@ from circuitview.figures.diagram.labels import Labels
 from circuitview.figures.diagram.layout import lay_out
 from circuitview.figures.diagram.ribbon import HAIR, band_curve, ribbon
 from circuitview.figures.diagram.style import Style
+from circuitview.figures.enlarge import enlarged
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text
 from circuitview.figures.text_width import width
 from circuitview.figures.theme import Theme
@@ -29,6 +30,9 @@ from circuitview.session.state import Selection
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
+
+# The largest size for which an exported diagram is laid out (pixels); larger ones are enlarged.
+_SLIDE = (1280.0, 720.0)
 
 
 def diagram_figure(
@@ -57,6 +61,19 @@ def diagram_figure(
         ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
     """
     expansion.require_balance()
+    factor = max(1.0, min(width / _SLIDE[0], height / _SLIDE[1])) if captioned else 1.0
+    if factor > 1.0:
+        smaller = diagram_figure(
+            expansion,
+            theme=theme,
+            width=width / factor,
+            height=height / factor,
+            floor=floor,
+            selection=selection,
+            captioned=True,
+            titled=titled,
+        )
+        return enlarged(smaller, factor)
     n_heads = expansion.recording.weights.config.n_heads
     style = Style.for_size(width, height, n_heads)
     caption = (balance_text(expansion), _origin(expansion, style, width)) if captioned else ()
@@ -90,9 +107,12 @@ def _origin(expansion: "Expansion", style: Style, room: float) -> str:
 
 def path_title(expansion: "Expansion", path: Path) -> str:
     """What is said of a listed path that is pointed at: value (logits), and share |c| / Σ|c|."""
-    value = float(expansion.contributions[expansion.place[path]])
+    return _title(expansion, str(path), float(expansion.contributions[expansion.place[path]]))
+
+
+def _title(expansion: "Expansion", name: str, value: float) -> str:
     share = abs(value) / (float(np.abs(expansion.contributions).sum()) or 1.0)
-    return f"{path}: {logits(value, signed=True)} logits, {percent(share)} of Σ|c|"
+    return f"{name}: {logits(value, signed=True)} logits, {percent(share)} of Σ|c|"
 
 
 class _Drawing:
@@ -173,7 +193,7 @@ class _Drawing:
     def _band(self, band: Band) -> Group:
         colour = self.theme.remainder if isinstance(band.what, str) else self.theme.sign(band.value)
         curve = band_curve(band, colour, self._opacity(band))
-        title = self._title(band) if self.titled else None
+        title = self._title(band) if self.titled or isinstance(band.what, str) else None
         return Group((curve,), id=str(band.what), title=title, data=band.what)
 
     def _opacity(self, band: Band) -> float:
@@ -186,10 +206,8 @@ class _Drawing:
         return (0.5 + 0.32 * share) * faint
 
     def _title(self, band: Band) -> str:
-        if isinstance(band.what, Path):
-            return path_title(self.expansion, band.what)
-        value = f"{logits(band.value, signed=True)} logits"
-        return f"{'unembedding bias b_U' if band.what == 'b_U' else 'remainder'}: {value}"
+        name = "unembedding bias b_U" if band.what == "b_U" else str(band.what)
+        return _title(self.expansion, name, band.value)
 
     def _strand(self, layout: Layout, node: Node, net: float, y: float) -> Group:
         """From a source token to the embedding: what it sends through all token paths together."""

@@ -294,11 +294,11 @@ def _thing(place: Place) -> Head | Source | Constant | End:
 def _nets(expansion: "Expansion", drafts: Sequence[_Draft]) -> dict[Place, float]:
     """The sum through each node (logits): of all listed paths, drawn or not."""
     nets: dict[Place, float] = defaultdict(float)
-    for path, value in zip(expansion.paths, expansion.contributions.tolist(), strict=True):
-        layer = path.source.layer
-        nets[(path.source.kind,) if layer < 0 else (path.source.kind, layer)] += value
-        for head in path.heads:
-            nets["head", head.layer, head.head] += value
+    for what, value in expansion.nets.items():
+        if isinstance(what, Head):
+            nets["head", what.layer, what.head] = value
+        else:
+            nets[(what.kind,) if what.layer < 0 else (what.kind, what.layer)] = value
     for draft in drafts:
         end = draft.places[-1]
         assert end is not None

@@ -26,8 +26,16 @@ class CurveItem(QGraphicsPathItem):
         self.title = title
         self._curve = curve
         self._shape: QPainterPath | None = None
+        self._box: QRectF | None = None
         self.setPen(pen(curve))
         self.setBrush(QBrush(colour(curve.fill, curve.opacity)) if curve.fill else QBrush())
+
+    def boundingRect(self) -> QRectF:
+        # The base class would ask shape() and so stroke every band of every new figure.
+        if self._box is None:
+            spare = max(self._curve.stroke_width if self._curve.stroke else 0.0, _REACH) / 2 + 1.0
+            self._box = self.path().controlPointRect().adjusted(-spare, -spare, spare, spare)
+        return self._box
 
     def shape(self) -> QPainterPath:
         if self._shape is None:

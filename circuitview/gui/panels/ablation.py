@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from circuitview.core.names import Head
+from circuitview.figures.ablation import ablation_figure
 from circuitview.figures.compose import provenance, run_line
 from circuitview.figures.figure import Figure
 from circuitview.figures.scatter import ScatterPoint, ScatterText, scatter_figure
@@ -81,6 +82,8 @@ class AblationPanel(Panel):
         self.experiment = AblationRun(document, self)
         self.experiment.advanced.connect(self._on_advanced)
         self.experiment.ended.connect(self._on_ended)
+        # Not left to show_snapshot, which a hidden panel is spared.
+        document.changed.connect(self._drop_former_run)
         self._words = NOTE
         self._wanted: Head | None = None  # what the view's selection was last set to
         self.plot: ScatterView | None = None
@@ -100,6 +103,7 @@ class AblationPanel(Panel):
         self.splitter.addWidget(self.place)
         self.splitter.setChildrenCollapsible(False)
         self.place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        self.place.setMinimumSize(1, 1)  # or its words would keep the window from being made small
         self._halve()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)
@@ -162,14 +166,17 @@ class AblationPanel(Panel):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         colours = theme(snapshot.state.theme)
-        if self.experiment.running and not self._is_current():
-            self.experiment.cancel()  # nobody waits for it any more
         self.patterns.show_choice(_FROZEN if self._frozen else _FREE, colours)
         self.delegate.theme = colours
         self.model.show_as(colours, stale=not self._is_current())
         self._show_selection(snapshot.state.selection.head)
         self._draw_points()
         self._tell()
+
+    def _drop_former_run(self, snapshot: Snapshot, _before: Snapshot) -> None:
+        measured = self.experiment.measured
+        if measured is not None and not measured.is_of(snapshot.results.expansion):
+            self.experiment.cancel()  # nobody waits for it any more
 
     def _is_current(self) -> bool:
         measured = self.experiment.measured
@@ -330,20 +337,29 @@ class AblationPanel(Panel):
     # --- export ----------------------------------------------------------------------------------
 
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
-        """The scatter plot of what is measured, with the run that it is of."""
+        """Table and scatter plot of what is measured, with the run that it is of."""
         measured = self.experiment.measured
         if measured is None:
             return scatter_figure((), _WORDS, theme, (width, height))
+        of = measured.expansion
         former = "" if measured.is_of(snapshot.results.expansion) else " (of a former question)"
         words = ScatterText(
             f"Zeroing each head, {measured.held}{former}",
-            f"{run_line(measured.expansion)}; {NOTE}",
+            f"{run_line(of)}; {NOTE}",
             _WORDS.x,
             "effect = ablated − clean (logits)",
             _WORDS.diagonal,
         )
-        described = f"{provenance(measured.expansion)}\nzeroed heads: {measured.held}"
-        return scatter_figure(self._points(), words, theme, (width, height), described)
+        return ablation_figure(
+            self.model.rows,
+            of.logit,
+            words,
+            theme=theme,
+            width=width,
+            height=height,
+            marked=snapshot.state.selection.head,
+            description=f"{provenance(of)}\nzeroed heads: {measured.held}",
+        )
 
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - Panel's signature
         """One row a head: ablated = clean + effect."""

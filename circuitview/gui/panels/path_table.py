@@ -1,5 +1,7 @@
 """Path table: every term of the logit with its contribution; sorted, filtered, grouped."""
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
@@ -12,15 +14,14 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from circuitview.core.path import Path, group_of
-from circuitview.figures.compose import paths_figure, provenance, run_line
+from circuitview.core.path import Path
+from circuitview.figures.compose import rows_figure
 from circuitview.figures.figure import Figure
-from circuitview.figures.path_table import TableRow, table_figure
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.document import Document
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.tables.amount_delegate import AmountDelegate, BarScale
-from circuitview.gui.tables.csv_text import csv_text
+from circuitview.gui.tables.path_export import HEADERS, StandingTable, tab_separated
 from circuitview.gui.tables.path_model import PathModel
 from circuitview.gui.tables.path_rows import (
     CONTRIBUTION,
@@ -35,13 +36,14 @@ from circuitview.gui.tables.table_view import TableView
 from circuitview.session import numbers
 from circuitview.session.state import Snapshot
 
+if TYPE_CHECKING:  # torch loads only where something is computed
+    from circuitview.core.expansion import Expansion
+
 _ALL_KINDS = "all kinds"
 _SELECT_ROW = (
     QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
 )
 _NARROW_CHARACTERS, _SHORT_CHARACTERS = 65, 48
-# What an exported table needs beside its rows: heading, column names, rims; and for each row.
-_FIGURE_RIM, _FIGURE_ROW = 110, 19
 
 
 class PathTablePanel(Panel):
@@ -142,7 +144,7 @@ class PathTablePanel(Panel):
         if self.view.isColumnHidden(KIND) != narrow:
             self.view.setColumnHidden(KIND, narrow)
         number = metrics.horizontalAdvance("−10.00") + 24
-        bar = min(max(self.width() // 5, 34), 160)
+        bar = min(self.width() // 5, max((self.width() - 170) // 2, 12), 160)
         self.view.header().resizeSection(CONTRIBUTION, number + bar)
         short = self.width() < metrics.averageCharWidth() * _SHORT_CHARACTERS
         if self.view.isColumnHidden(SHARE) != short:
@@ -264,42 +266,35 @@ class PathTablePanel(Panel):
         indices = self.view.selectionModel().selectedRows()
         picked = {self.model.row_at(index) for index in indices} - {None}
         shown = [row for row in self.model.shown_rows if not picked or row in picked]
-        text = _written(rows, shown, "\t", rows.names.groups)
-        QGuiApplication.clipboard().setText(text)
+        QGuiApplication.clipboard().setText(tab_separated(rows, shown))
 
     # --- export ----------------------------------------------------------------------------------
 
     def csv(self, snapshot: Snapshot) -> str | None:
-        """All rows, the largest first; they add up to the total."""
+        """The rows as they stand; what the filter takes out is one more, so they add up."""
         expansion = snapshot.results.expansion
-        if expansion is None:
-            return None
-        rows = path_rows(expansion)
-        return _written(rows, rows.order(SHARE, True).tolist(), ",", rows.names.groups)
+        return None if expansion is None else self._standing(expansion).csv()
 
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
-        """The table as it stands: its groups, or its rows in their order under the filter."""
+        """The table as it stands: its groups or its list, in their order, under the filter."""
         expansion = snapshot.results.expansion
         if expansion is None:
             return Figure(width, height, theme.background, (), self.TITLE)
-        if self.model.grouped and not self.model.narrowed:
-            n_paths = len(expansion.paths)
-            return paths_figure(expansion, n_paths, theme=theme, width=width, height=height)
-        rows = path_rows(expansion, self.model.rows.names if self.model.rows else None)
-        order = rows.order(self.model.column, self.model.descending)
-        keep = rows.matching(self.model.words, self.model.kind_wanted or None)
-        capacity = int((height - _FIGURE_RIM) // _FIGURE_ROW)
         wanted = f", filter: {self._filter_words()}" if self.model.narrowed else ""
-        return table_figure(
-            ("path", "kind", "share", "logits"),
-            _listed(rows, order[keep[order]].tolist(), capacity, self.model.narrowed),
+        return rows_figure(
+            expansion,
+            HEADERS,
+            self._standing(expansion).figure_rows,
             title=f"Paths to {expansion.target}{wanted}",
-            subtitle=run_line(expansion),
             theme=theme,
             width=width,
             height=height,
-            description=provenance(expansion),
         )
+
+    def _standing(self, expansion: "Expansion") -> StandingTable:
+        # Its own rows: a panel that can't be seen has not drawn this snapshot yet.
+        rows = path_rows(expansion, self.model.rows.names if self.model.rows else None)
+        return StandingTable(rows, tuple(self.model.arranged(rows)), frozenset(self._collapsed))
 
     def _filter_words(self) -> str:
         return " ".join(word for word in (self.model.words, self.model.kind_wanted) if word)
@@ -311,37 +306,6 @@ def _scale(rows: PathRows | None) -> BarScale:
     low, high = float(rows.contributions.min()), float(rows.contributions.max())
     widest = max(abs(low), abs(high), float(abs(rows.subtotals).max()))
     return BarScale(low, high, widest)
-
-
-def _listed(rows: PathRows, shown: list[int], capacity: int, narrowed: bool) -> list[TableRow]:
-    """The first rows that there is room for, the sum of the others, and the total."""
-    closing = [TableRow(("total", "", "", rows.total), "total")]
-    if narrowed:
-        of_shown = float(rows.contributions[shown].sum())
-        closing.insert(0, TableRow(("sum of these", "", "", of_shown), "total"))
-    n_kept = len(shown)
-    if len(shown) + len(closing) > capacity:
-        n_kept = max(capacity - len(closing) - 1, 0)
-    table = []
-    for row in shown[:n_kept]:
-        share = numbers.percent(float(rows.shares[row]))
-        cells = (rows.label(row), rows.kind(row), share, float(rows.contributions[row]))
-        table.append(TableRow(cells, data=rows.path(row)))
-    if n_kept < len(shown):
-        rest = float(rows.contributions[shown[n_kept:]].sum())
-        table.append(TableRow((f"{len(shown) - n_kept:,} more", "", "", rest), id="more"))
-    return [*table, *closing]
-
-
-def _written(rows: PathRows, shown: list[int], between: str, groups: tuple[str, ...]) -> str:
-    """`shown` as lines of cells, numbers at full precision."""
-    lines = []
-    for row in shown:
-        path = rows.path(row)
-        group = group_of(path) if path is not None else groups[rows.group[row]]
-        amount, share = float(rows.contributions[row]), float(rows.shares[row])
-        lines.append((rows.label(row), rows.kind(row), group, amount, share))
-    return csv_text(("path", "kind", "group", "contribution", "share"), lines, between)
 
 
 PANEL = PathTablePanel

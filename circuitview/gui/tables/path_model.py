@@ -20,6 +20,8 @@ from circuitview.session.state import Selection
 
 Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
+_N_COLUMNS = len(COLUMNS)
+_AT_ONCE = 10_000  # rows of a list that a view is told of before it is scrolled
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 # As plain numbers, which compare much faster than members of an enumeration.
 _DISPLAY = int(Qt.ItemDataRole.DisplayRole)
@@ -49,6 +51,7 @@ class PathModel(QAbstractItemModel):
         self.words, self.kind_wanted = "", ""
         self._selection = Selection()
         self._blocks: list[tuple[int, list[int]]] = []  # (group, its rows); one of group -1 if flat
+        self._n_top = 0
         self._bold = QFont()
         self._make_brushes()
 
@@ -77,13 +80,12 @@ class PathModel(QAbstractItemModel):
     def arrange(self) -> None:
         """Sort, filter and group the rows anew."""
         self.beginResetModel()
-        self._blocks = self._arranged()
+        self._blocks = [] if self.rows is None else self.arranged(self.rows)
+        self._n_top = len(self._blocks) if self.grouped else min(self._n_flat, _AT_ONCE)
         self.endResetModel()
 
-    def _arranged(self) -> list[tuple[int, list[int]]]:
-        rows = self.rows
-        if rows is None:
-            return []
+    def arranged(self, rows: PathRows) -> list[tuple[int, list[int]]]:
+        """(group, its rows in the order of display) of `rows`, be they shown yet or not."""
         order = rows.order(self.column, self.descending)
         if self.narrowed:
             order = order[rows.matching(self.words, self.kind_wanted or None)[order]]
@@ -92,6 +94,11 @@ class PathModel(QAbstractItemModel):
         group = rows.group[order]
         blocks = [(place, order[group == place]) for place in range(len(rows.names.groups))]
         return [(place, of.tolist()) for place, of in blocks if len(of) or not self.narrowed]
+
+    @property
+    def _n_flat(self) -> int:
+        """How many rows a list without groups has, handed to the view or not."""
+        return len(self._blocks[0][1]) if self._blocks and not self.grouped else 0
 
     def _repaint(self) -> None:
         # One signal for everything: the view asks again only for the cells on the screen.
@@ -142,12 +149,17 @@ class PathModel(QAbstractItemModel):
         for block, (_, rows) in enumerate(self._blocks):
             for place, row in enumerate(rows):
                 if self.rows.path(row) == path:
+                    if not self.grouped and place >= self._n_top:
+                        self._hand_out(place + 1)
                     return self.createIndex(place, 0, block + 1 if self.grouped else 0)
         return QModelIndex()
 
     # --- Qt's side -------------------------------------------------------------------------------
 
     def index(self, row: int, column: int, parent: Index = _ROOT) -> QModelIndex:
+        # A view that lays out its items asks for every row: the plain case goes first.
+        if 0 <= row < self._n_top and 0 <= column < _N_COLUMNS and not parent.isValid():
+            return self.createIndex(row, column, 0)
         if not 0 <= row < self.rowCount(parent) or not 0 <= column < len(COLUMNS):
             return QModelIndex()
         return self.createIndex(row, column, parent.row() + 1 if parent.isValid() else 0)
@@ -158,12 +170,25 @@ class PathModel(QAbstractItemModel):
 
     def rowCount(self, parent: Index = _ROOT) -> int:
         if not parent.isValid():
-            if self.grouped:
-                return len(self._blocks)
-            return len(self._blocks[0][1]) if self._blocks else 0
+            return self._n_top
         if not self.grouped or parent.internalId() or parent.column() > 0:
             return 0
         return len(self._blocks[parent.row()][1])
+
+    def canFetchMore(self, parent: Index) -> bool:
+        return not parent.isValid() and self._n_top < self._n_flat
+
+    def fetchMore(self, parent: Index) -> None:
+        if not parent.isValid():
+            self._hand_out(self._n_top + _AT_ONCE)
+
+    def _hand_out(self, wanted: int) -> None:
+        """Let the view know of so many rows of a list; it asks for each that it knows of."""
+        more = min(wanted, self._n_flat)
+        if more > self._n_top:
+            self.beginInsertRows(QModelIndex(), self._n_top, more - 1)
+            self._n_top = more
+            self.endInsertRows()
 
     def columnCount(self, parent: Index = _ROOT) -> int:  # noqa: ARG002 - Qt's signature
         return len(COLUMNS)

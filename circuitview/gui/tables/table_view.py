@@ -1,6 +1,6 @@
 """The view of the panels' tables: Enter and double click open, Escape clears."""
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QTreeView
 
@@ -28,6 +28,33 @@ class TableView(QTreeView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setExpandsOnDoubleClick(False)
         self.doubleClicked.connect(self._double_clicked)
+        self._restyled, self._laid_out_for = False, -1
+
+    def event(self, event: QEvent) -> bool:
+        self._restyled = event.type() == QEvent.Type.StyleChange
+        try:
+            return super().event(event)
+        finally:
+            self._restyled = False
+
+    def doItemsLayout(self) -> None:
+        # A style sheet of the application reaches a view once for each of its ancestors, and each
+        # time Qt would ask for every row again. Other colours leave all rows where they are.
+        height = self.fontMetrics().height()
+        if self._restyled and height == self._laid_out_for:
+            self.viewport().update()
+            return
+        self._laid_out_for = height
+        super().doItemsLayout()
+
+    def selectAll(self) -> None:
+        self._fetch_all()
+        super().selectAll()
+
+    def _fetch_all(self) -> None:
+        model, root = self.model(), self.rootIndex()
+        while model.canFetchMore(root):
+            model.fetchMore(root)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         match event.key():
@@ -35,6 +62,9 @@ class TableView(QTreeView):
                 self.opened.emit()
             case Qt.Key.Key_Escape:
                 self.cleared.emit()
+            case Qt.Key.Key_End:
+                self._fetch_all()
+                super().keyPressEvent(event)
             case _:
                 super().keyPressEvent(event)
 

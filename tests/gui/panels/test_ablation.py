@@ -2,17 +2,19 @@
 
 import csv
 import io
+import threading
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
 
 from circuitview.core.names import Head
-from circuitview.figures.figure import texts
+from circuitview.figures.figure import Box, Group, Text, bounds, texts, walk
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.panels.ablation import NOTE, AblationPanel
 from circuitview.gui.tables.ablation_model import CONTRIBUTION, EFFECT
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
+from circuitview.session import numbers
 from tests.gui.conftest import WAIT, ask
 
 HEADS = [Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1)]
@@ -105,6 +107,23 @@ def test_a_new_prompt_stops_a_run_that_nobody_waits_for(qtbot, panel, analysed):
     assert panel.model.stale or not panel.model.rows
 
 
+def test_a_hidden_panel_stops_a_run_that_nobody_waits_for(qtbot, make_window, document):
+    """The run on the former question went on, while its dock was closed."""
+    window = make_window([AblationPanel])
+    dock = window.host.docks["ablation"]
+    release = threading.Event()
+    document.jobs.start(release.wait)  # no head is measured before
+    dock.panel.run()
+    dock.close()
+    document.edit(lambda state: replace(state, dest=3))
+    with qtbot.waitSignal(document.changed, timeout=WAIT):
+        release.set()
+    assert dock.panel.experiment._job is None or dock.panel.experiment._job._task.cancelled
+    qtbot.waitUntil(lambda: not dock.panel.experiment.running, timeout=WAIT)
+    assert len(dock.panel.model.rows) < len(HEADS)
+    assert not dock.panel.experiment.measured.complete
+
+
 def test_a_row_and_a_point_select_the_head_everywhere(qtbot, measured, analysed):
     where = measured.view.visualRect(measured.model.index_of(Head(0, 1))).center()
     qtbot.mouseClick(measured.view.viewport(), Qt.MouseButton.LeftButton, pos=where)
@@ -149,3 +168,28 @@ def test_the_exported_figure_names_every_head(measured, analysed):
     assert {str(head) for head in HEADS} <= set(texts(figure))
     assert "effect = −contribution" in texts(figure)
     assert "circuitview" in figure.description
+
+
+@pytest.mark.parametrize("size", [(900, 300), (460, 620), (1920, 1080)])
+def test_the_exported_figure_holds_the_table_in_its_order(measured, analysed, size):
+    measured.view.header().setSortIndicator(EFFECT, Qt.SortOrder.AscendingOrder)
+    figure = measured.figure(analysed.snapshot, LIGHT, *size)
+    table = next(item for item in walk_groups(figure.items) if item.id == "table")
+    rows = [item for item in walk_groups(table.items) if isinstance(item.data, Head)]
+    assert [row.data for row in rows] == [row.head for row in measured.model.rows]
+    for row, item in zip(measured.model.rows, rows, strict=True):
+        amounts = [numbers.logits(value, signed=True) for value in (row.contribution, row.effect)]
+        cells = [text.text for text in item.items if isinstance(text, Text)]
+        assert cells == [str(row.head), *amounts, numbers.logits(row.value)]
+    assert {"head", "contribution", "effect", "ablated", "clean"} <= set(texts(figure))
+    assert any(item.id == "point-0.1" for item in walk_groups(figure.items))
+    frame = Box(0, 0, *size)
+    boxes = [box for box in map(bounds, walk(figure)) if box is not None]
+    assert all(frame.contains(box, slack=1.0) for box in boxes)
+
+
+def walk_groups(items):
+    for item in items:
+        if isinstance(item, Group):
+            yield item
+            yield from walk_groups(item.items)

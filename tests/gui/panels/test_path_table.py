@@ -1,5 +1,7 @@
 """The path table: its rows add up, its selection is a path."""
 
+import csv
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 
 from circuitview.core.names import TOKEN, Head
 from circuitview.core.path import Path, group_names, path_table
+from circuitview.figures.figure import Text, walk
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.panels.path_table import PathTablePanel
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
@@ -157,6 +160,66 @@ def test_exported_rows_stand_as_in_the_table(panel, analysed):
     panel.filter.setText("")
     panel.group.setChecked(True)
     assert "virtual" not in panel.figure(analysed.snapshot, LIGHT, 600, 400).title
+
+
+def first_cells(figure):
+    """The texts of the first column, from top to bottom."""
+    cells = [item for item in walk(figure) if isinstance(item, Text)]
+    left = min(text.x for text in cells)
+    return [text.text for text in cells if text.x < left + 20]
+
+
+CLOSING = ["sum", "model's logit", "probability", "error"]
+
+
+def test_export_follows_filter_and_order_and_sums_up_what_is_not_shown(panel, analysed):
+    expansion = analysed.snapshot.results.expansion
+    panel.filter.setText("0.1")
+    panel.view.header().setSortIndicator(CONTRIBUTION, Qt.SortOrder.AscendingOrder)
+    wanted = labels(panel)
+    cells = first_cells(panel.figure(analysed.snapshot, LIGHT, 600, 500))
+    assert cells[3:9] == wanted
+    assert cells[9:] == ["sum of these", "13 not shown", *CLOSING]
+    rows = read(panel.csv(analysed.snapshot))
+    assert [row["path"] for row in rows] == [*wanted, "13 not shown"]
+    assert float(rows[-1]["contribution"]) == pytest.approx(expansion.total + 0.8, abs=1e-5)
+    assert sum(float(row["contribution"]) for row in rows) == pytest.approx(expansion.total)
+
+
+def test_export_follows_groups_and_folded_groups(panel, analysed):
+    expansion = analysed.snapshot.results.expansion
+    panel.group.setChecked(True)
+    panel.view.collapse(panel.model.index(3, 0))
+    cells = first_cells(panel.figure(analysed.snapshot, LIGHT, 600, 700))
+    assert list(expansion.groups)[3] == "virtual heads"
+    assert [cell for cell in cells if cell in expansion.groups] == list(expansion.groups)
+    assert "token > 1.0" in cells
+    assert "token > 0.1 > 1.0" not in cells
+    assert cells[-4:] == CLOSING
+    rows = read(panel.csv(analysed.snapshot))
+    folded = next(row for row in rows if row["path"] == "virtual heads")
+    assert float(folded["contribution"]) == pytest.approx(expansion.groups["virtual heads"])
+    assert "token > 0.1 > 1.0" not in {row["path"] for row in rows}
+    assert sum(float(row["contribution"]) for row in rows) == pytest.approx(expansion.total)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("height", [200, 260, 330, 420])
+def test_export_without_room_for_all_rows_still_adds_up(panel, analysed, grouped, height):
+    panel.group.setChecked(grouped)
+    panel.kind.setCurrentText("head")
+    table = panel._standing(analysed.snapshot.results.expansion)
+    rows = table.figure_rows(height // 20)
+    counted = [row for row in rows if row.kind == ("group" if grouped else "row")]
+    shown, hidden = rows[-2].cells[-1], rows[-1].cells[-1]
+    assert sum(row.cells[-1] for row in counted) == pytest.approx(shown)
+    assert shown + hidden == pytest.approx(analysed.snapshot.results.expansion.total)
+    assert len(rows) <= height // 20
+    assert first_cells(panel.figure(analysed.snapshot, LIGHT, 600, height))[-4:] == CLOSING
+
+
+def read(text):
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_ten_thousand_rows_keep_their_remainder_and_selection(qtbot, panel, analysed):
