@@ -142,7 +142,8 @@ def _columns(
     # The sum has no bar, so that it does not shrink the others.
     amounts = [*(row.contribution for row in shown), sums[0]]
     least, most = min(0.0, *amounts), max(0.0, *amounts)
-    scale = (right - left) / (most - least) if most > least else 0.0
+    # Amounts at the edge of what a float can hold would make the scale, and the bars, infinite.
+    scale = (right - left) / (most - least) if most - least > 1e-300 else 0.0
     return _Columns(
         label, weight, value, contribution, left - least * scale, scale, right, notes, brief
     )

@@ -12,6 +12,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 LEAST = 240  # pixels: a path with two heads and its contribution can be read
+_MOST_SHARE = 0.55  # of the host's width, for both sides together
 _SIDES = (Qt.DockWidgetArea.LeftDockWidgetArea, Qt.DockWidgetArea.RightDockWidgetArea)
 
 
@@ -33,7 +34,7 @@ class DockWidths(QObject):
     def give(self, docks: Sequence[QDockWidget], width: int) -> None:
         """What docks of one side are to have, though there may be no room for it now."""
         self._wanted |= {dock.objectName(): width for dock in docks}
-        self._apply(docks)
+        self._apply()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # While the host has another width than after its last resize, it is what squeezes the dock.
@@ -49,14 +50,23 @@ class DockWidths(QObject):
         return False
 
     def host_resized(self) -> None:
-        """Give the docks what they are to have, as far as there is room."""
-        self._apply([dock for dock in self._docks.values() if self._is_beside(dock)])
+        """Give the docks what they are to have, where the host has another width."""
+        if self._host.width() != self._settled:
+            self._apply()
 
-    def _apply(self, docks: Sequence[QDockWidget]) -> None:
+    def _apply(self) -> None:
+        """Give what is wanted, as far as the diagram keeps its share."""
+        beside = [dock for dock in self._docks.values() if self._is_beside(dock)]
+        sides = {
+            self._host.dockWidgetArea(dock): self._wanted.get(dock.objectName(), 0)
+            for dock in beside
+        }
+        room = _MOST_SHARE * self._host.width()
+        share = min(1.0, room / max(sum(sides.values()), 1))
         self._giving = True
-        for dock in docks:
-            wanted = self._wanted.get(dock.objectName(), 0)
-            if dock.width() != wanted > 0:
+        for dock in beside:
+            wanted = max(LEAST, int(self._wanted.get(dock.objectName(), 0) * share))
+            if dock.width() != wanted and dock.objectName() in self._wanted:
                 self._host.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
         layout = self._host.layout()
         if layout is not None:
@@ -64,5 +74,5 @@ class DockWidths(QObject):
         self._giving, self._settled = False, self._host.width()
 
     def _is_beside(self, dock: QDockWidget) -> bool:
-        shown = dock.isVisible() and not dock.isFloating()
+        shown = not dock.isHidden() and not dock.isFloating()
         return shown and self._host.dockWidgetArea(dock) in _SIDES

@@ -138,6 +138,10 @@ class MainWindow(QMainWindow):
         if results.expansion is not None or failed:
             self.centre.setCurrentWidget(self.diagram)
         try:
+            self.diagram.expect(snapshot)
+            # Tokens and message have taken or given back lines above: let the diagram have its
+            # room now, or it would be drawn for the old one, and soon after for the new.
+            self._settle_lines()
             self.diagram.show_snapshot(snapshot)
         except Exception as error:
             log.exception("the diagram can't be drawn")
@@ -145,6 +149,14 @@ class MainWindow(QMainWindow):
         self.menus.exact.setChecked(self.document.state.dtype == "float64")
         if results is not before.results:
             self._retitle(snapshot)
+
+    def _settle_lines(self) -> None:
+        # Inner layouts first: only they tell the outer one that they need another height.
+        for line in (self.message_strip, self.token_strip):
+            inner = line.layout()
+            if inner is not None:
+                inner.activate()
+        self._column.activate()
 
     def _retitle(self, snapshot: Snapshot) -> None:
         facts, prompt = snapshot.results.model, " ".join(snapshot.state.prompt.split())

@@ -12,6 +12,7 @@ os.environ.setdefault("PYQTGRAPH_QT_LIB", "PySide6")
 import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QTimer
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout
 
 from circuitview.core.expansion import expand
@@ -43,6 +44,8 @@ def styled(qapp):
     gc.collect()
     gc.freeze()  # what is imported by now need not be searched after every test
     yield
+    # A QMimeData made in Python must not outlive it, or the process ends with a crash.
+    QGuiApplication.clipboard().clear()
     gc.unfreeze()
 
 

@@ -16,6 +16,7 @@ from circuitview.core.names import Head
 from circuitview.core.progress import Progress
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.app import ExceptionHook
+from circuitview.gui.diagram import view as view_module
 from circuitview.gui.dock_host import find_panels
 from circuitview.gui.dock_widths import LEAST
 from circuitview.gui.floor_bar import floor_of_step, hidden_text, step_of_floor
@@ -357,3 +358,22 @@ def test_no_shortcut_is_one_that_macos_keeps_for_itself(window):
     for action in window.menus.actions_by_name.values():
         keys = action.shortcut().toString(QKeySequence.SequenceFormat.PortableText)
         assert keys not in taken, action.text()
+
+
+def test_a_longer_prompt_is_drawn_once(qtbot, make_window, document, monkeypatch):
+    """It was drawn for the old height, then again when the tokens had taken another line."""
+    window = make_window(())
+    drawn, compose = [], view_module.diagram_figure
+    window.resize(900, 700)
+    QApplication.processEvents()
+    monkeypatch.setattr(
+        view_module,
+        "diagram_figure",
+        lambda *what, **how: drawn.append((how["width"], how["height"])) or compose(*what, **how),
+    )
+    height = window.diagram.height()
+    ask(qtbot, document, lambda state: state.with_prompt("I like tea , " * 5 + "I like"))
+    for _ in range(5):
+        QApplication.processEvents()
+    assert window.diagram.height() < height
+    assert drawn == [(window.diagram.width(), window.diagram.height())]

@@ -109,3 +109,9 @@ def test_steps_can_be_left_and_taken_up_again():
 def test_chain_that_the_model_lacks_is_refused(done, opened):
     with pytest.raises(CircuitviewError, match=r"has no head|layers must rise"):
         done.advance(replace(START, opened=opened))
+
+
+def test_what_views_ask_of_an_expansion_is_made_in_the_worker():
+    """Walks over the paths of a deep model held up the window."""
+    results = Pipeline().advance(State(model="induction-by-hand", prompt="I like green tea"))
+    assert {"groups", "nets", "place"} <= set(vars(results.expansion))

@@ -48,6 +48,10 @@ class DiagramView(QWidget):
 
     # --- drawing ---------------------------------------------------------------------------------
 
+    def expect(self, snapshot: Snapshot) -> None:
+        """What show_snapshot will be given next; a change of size before draws it already."""
+        self._snapshot = snapshot
+
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Draw `snapshot`; does nothing where the picture would be the same."""
         self._snapshot = snapshot

@@ -103,7 +103,7 @@ class AblationPanel(Panel):
         self.splitter.addWidget(self.place)
         self.splitter.setChildrenCollapsible(False)
         self.place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
-        self.place.setMinimumSize(1, 1)  # or its words would keep the window from being made small
+        self.place.setMinimumWidth(1)  # or its words would keep the window from being made small
         self._halve()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)

@@ -43,6 +43,7 @@ _ALL_KINDS = "all kinds"
 _SELECT_ROW = (
     QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
 )
+_FOLDED_FROM = 5_000  # rows of a group; a tree asks for each of them at every change
 _NARROW_CHARACTERS, _SHORT_CHARACTERS = 65, 48
 
 
@@ -59,6 +60,7 @@ class PathTablePanel(Panel):
         self._expansion: object | None = None
         self._wanted: Path | None = None  # what the view's selection was last set to
         self._collapsed: set[str] = set()
+        self._opened: set[str] = set()  # large groups that the user wants to see
         self.model = PathModel(self)
         self._build_top()
         self._build_view()
@@ -249,14 +251,23 @@ class PathTablePanel(Panel):
     def _expand_groups(self) -> None:
         for place in range(self.model.rowCount()):
             index = self.model.index(place, 0)
-            if self.model.group_at(index) not in self._collapsed:
+            if not self._is_folded(self.model.group_at(index) or "", self.model.rowCount(index)):
                 self.view.expand(index)
 
+    def _is_folded(self, group: str, n_rows: int) -> bool:
+        """As the user left it; before, a group is open unless its rows would hold up the window."""
+        return group in self._collapsed or (n_rows > _FOLDED_FROM and group not in self._opened)
+
     def _on_expanded(self, index: QModelIndex) -> None:
-        self._collapsed.discard(self.model.group_at(index) or "")
+        group = self.model.group_at(index) or ""
+        self._collapsed.discard(group)
+        if self.model.rowCount(index) > _FOLDED_FROM:
+            self._opened.add(group)
 
     def _on_collapsed(self, index: QModelIndex) -> None:
-        self._collapsed.add(self.model.group_at(index) or "")
+        group = self.model.group_at(index) or ""
+        self._collapsed.add(group)
+        self._opened.discard(group)
 
     def copy_rows(self) -> None:
         """Put the selected rows, or all shown where none is, on the clipboard, as TSV."""
@@ -294,7 +305,14 @@ class PathTablePanel(Panel):
     def _standing(self, expansion: "Expansion") -> StandingTable:
         # Its own rows: a panel that can't be seen has not drawn this snapshot yet.
         rows = path_rows(expansion, self.model.rows.names if self.model.rows else None)
-        return StandingTable(rows, tuple(self.model.arranged(rows)), frozenset(self._collapsed))
+        blocks = tuple(self.model.arranged(rows))
+        names = rows.names.groups
+        folded = [
+            names[group]
+            for group, members in blocks
+            if group >= 0 and self._is_folded(names[group], len(members))
+        ]
+        return StandingTable(rows, blocks, frozenset(folded))
 
     def _filter_words(self) -> str:
         return " ".join(word for word in (self.model.words, self.model.kind_wanted) if word)

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication
 
-from circuitview.core.names import TOKEN, Head
+from circuitview.core.expansion import expand
+from circuitview.core.names import TOKEN, Head, Source
 from circuitview.core.path import Path, group_names, path_table
+from circuitview.core.target import resolve_target
 from circuitview.figures.figure import Text, walk
+from circuitview.figures.ledger import ledger
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.panels.path_table import PathTablePanel
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
@@ -23,8 +26,11 @@ from circuitview.gui.tables.path_rows import (
     ExtraRow,
     PathNames,
     PathRows,
+    path_rows,
 )
+from circuitview.gui.tables.table_view import TableView
 from tests.gui.conftest import ask
+from tests.tiny_models import Tiny, record, tiny_model
 
 INDUCTION, BRAKE = Path.parse("token > 1.0"), Path.parse("token > 0.1")
 THROUGH_BRAKE = {
@@ -247,6 +253,84 @@ def test_ten_thousand_rows_keep_their_remainder_and_selection(qtbot, panel, anal
     model.arrange()
     assert model.shown_rows
     assert all(Head(11, 11) in paths[row].heads for row in model.shown_rows)
+
+
+@pytest.fixture
+def deep_rows():
+    """The 12 x 12 heads of a model with 51,000 listed paths."""
+    paths, _ = path_table(12, 12, 2, (TOKEN, *(Source("bias", layer) for layer in range(12))))
+    groups = group_names(12)
+    contributions = np.random.default_rng(0).normal(size=len(paths))
+    names = PathNames(paths, groups)
+    total = float(contributions.sum())
+    return PathRows(names, (), contributions, np.zeros(len(groups)), total, len(paths))
+
+
+def test_a_long_list_is_handed_out_as_it_is_wanted(panel, deep_rows):
+    """Every row of 50,000 was asked for at each change: a tenth of a second."""
+    model = panel.model
+    model.show_rows(deep_rows)
+    assert model.rowCount() == 10_000 < len(model.shown_rows) == len(deep_rows)
+    hidden = deep_rows.path(model.shown_rows[30_000])
+    assert model.index_of(hidden).row() == 30_000
+    assert model.path_at(model.index(30_000, 0)) == hidden
+    panel.view.selectAll()
+    assert len(panel.view.selectionModel().selectedRows()) == len(deep_rows)
+
+
+def test_a_huge_group_starts_folded_and_stays_as_the_user_leaves_it(panel, deep_rows):
+    panel.model.show_rows(deep_rows)
+    panel.group.setChecked(True)
+    names = deep_rows.names.groups
+    large = panel.model.index(names.index("positions and biases"), 0)
+    assert not panel.view.isExpanded(large)
+    assert panel.view.isExpanded(panel.model.index(0, 0))
+    panel.view.expand(large)
+    panel._arrange()
+    assert panel.view.isExpanded(panel.model.index(large.row(), 0))
+
+
+class CountingModel(PathModel):
+    """Counts how often the view asks for a row."""
+
+    asked = 0
+
+    def index(self, row, column, parent=QModelIndex()):  # noqa: B008 - Qt's signature
+        self.asked += 1
+        return super().index(row, column, parent)
+
+
+def test_another_style_sheet_asks_for_no_row_again(qtbot, qapp, panel):
+    """A change of theme indexed every row seven times: a second for 50,000."""
+    model = CountingModel(panel)
+    view = TableView(model)
+    qtbot.addWidget(view)
+    view.show()
+    qtbot.waitExposed(view)
+    model.show_rows(panel.model.rows)
+    view.doItemsLayout()
+    assert model.asked >= model.rowCount()
+    before, model.asked = qapp.styleSheet(), 0
+    try:
+        qapp.setStyleSheet(before + " ")
+        assert model.asked == 0
+    finally:
+        qapp.setStyleSheet(before)
+
+
+def test_longer_paths_are_counted_and_summed_as_in_the_ledger():
+    tiny = Tiny(n_layers=5, n_heads=2)
+    model = tiny_model(tiny)
+    recording = record(model, [1, 2, 3, 4])
+    expansion = expand(recording, resolve_target(recording, model.tokenizer, None, None, -1))
+    rows, book = path_rows(expansion), ledger(expansion)
+    wanted = {group.name: (group.n_rest, group.rest) for group in book.groups if group.n_rest}
+    found = {rows.names.groups[extra.group]: extra for extra in rows.extras[1:]}
+    assert set(found) == set(wanted)
+    for name, (n_rest, rest) in wanted.items():
+        assert found[name].n_terms == n_rest
+        assert found[name].contribution == pytest.approx(rest, abs=1e-9)
+    assert rows.contributions.sum() == pytest.approx(expansion.total)
 
 
 def test_names_are_kept_while_the_paths_stay(qtbot, panel, analysed):
