@@ -120,7 +120,8 @@ def fitted(points: Sequence[ScatterPoint], area: Box) -> Scale:
     ys = [0.0, *(point.y for point in points)]
     span_x, span_y = max(xs) - min(xs), max(ys) - min(ys)
     needed = max(span_x / wide, span_y / high)
-    factor = (1 - 2 * _SLACK) / needed if needed > 0 else min(wide, high)
+    # Values at the edge of what a float can hold would make the scale infinite.
+    factor = (1 - 2 * _SLACK) / needed if needed > 1e-300 else min(wide, high)
     return Scale(
         area,
         (max(xs) + min(xs)) / 2 - wide / factor / 2,
