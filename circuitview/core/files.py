@@ -1,7 +1,6 @@
 """Files are written whole or not at all: to a temporary name beside the target, then renamed."""
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path as FilePath
 
@@ -14,6 +13,8 @@ def write_whole(path: FilePath, write: Callable[[FilePath], None]) -> None:
     Raises:
         CircuitviewError: where the folder is missing or can't be written to.
     """
+    import tempfile  # slow to load, and not needed before something is written
+
     try:
         # Through a link to what it stands for: renaming onto it would put a file in its place.
         place = FilePath(os.path.realpath(path))

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path as FilePath
-from xml.sax.saxutils import escape, quoteattr
 
 from circuitview.core.files import write_bytes_whole
 from circuitview.figures.drawable import drawable, valid_xml
@@ -19,6 +18,8 @@ from circuitview.figures.raster import crisp, png
 
 FAMILIES = "'Circuitview Sans', Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 FEATURES = "'tnum','cv05','calt' 0"  # what makes Inter look like the bundled font
+# xml.sax.saxutils would do, but it loads an HTTP client, which the window's start would wait for.
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 HALO_SHARE = 0.28  # width of a text's rim, of its size
 
 
@@ -44,9 +45,9 @@ def svg(figure: Figure) -> str:
     )
     head = ['<?xml version="1.0" encoding="UTF-8"?>', root]
     if figure.title:
-        head.append(f"  <title>{escape(valid_xml(figure.title))}</title>")
+        head.append(f"  <title>{_escape(valid_xml(figure.title))}</title>")
     if figure.description:
-        head.append(f"  <desc>{escape(valid_xml(figure.description))}</desc>")
+        head.append(f"  <desc>{_escape(valid_xml(figure.description))}</desc>")
     if writer.clips:
         head += ["  <defs>", *writer.clips, "  </defs>"]
     if figure.background:
@@ -89,7 +90,7 @@ class _Writer:
             marks += f' clip-path="url(#{clip})"'
         self.lines.append("  " * depth + f"<g{marks}>")
         if group.title:
-            title = escape(valid_xml(group.title))
+            title = _escape(valid_xml(group.title))
             self.lines.append("  " * (depth + 1) + f"<title>{title}</title>")
         self.items(group.items, depth + 1)
         self.lines.append("  " * depth + "</g>")
@@ -173,16 +174,20 @@ def _text(text: Text) -> list[str]:
         lines.append(
             f'<text {marks} fill="{text.halo}" stroke="{text.halo}" '
             f'stroke-width="{_number(HALO_SHARE * text.size)}" stroke-linejoin="round" '
-            f'aria-hidden="true">{escape(shown)}</text>'
+            f'aria-hidden="true">{_escape(shown)}</text>'
         )
-    lines.append(f'<text {marks} fill="{text.color}">{escape(shown)}</text>')
+    lines.append(f'<text {marks} fill="{text.color}">{_escape(shown)}</text>')
     return lines
+
+
+def _escape(text: str) -> str:
+    return text.translate(_ESCAPES)
 
 
 def _image(image: Image) -> str:
     content = base64.b64encode(png(crisp(image))).decode()
     sharp = "" if image.smooth else ' style="image-rendering:pixelated"'
-    link = quoteattr(f"data:image/png;base64,{content}")
+    link = f'"data:image/png;base64,{content}"'  # base64 needs no escaping
     return (
         f'<image x="{_number(image.x)}" y="{_number(image.y)}" '
         f'width="{_number(image.width)}" height="{_number(image.height)}" '

@@ -17,7 +17,8 @@ ROUNDS = 5
 
 def run(what: str, folder: Path) -> dict:
     environment = {
-        **os.environ,
+        # Compiled files may be kept, as they are of every installed program.
+        **{name: value for name, value in os.environ.items() if "BYTECODE" not in name},
         "QT_QPA_PLATFORM": "offscreen",
         "CIRCUITVIEW_CONFIG_DIR": str(folder),
         "PYTHONPATH": str(CHECKOUT),
