@@ -30,10 +30,11 @@ def model_card(name: str, record: TrainingRecord, kinds: HeadKinds) -> str:
         if settings.repeat_stage
         else "A"
     )
+    start, end = f"{settings.repeat_first:.0%}", f"{settings.repeat_last:.0%}"
+    share = f"of {end}" if start == end else f"that goes from {start} to {end}"
     repeated = (
-        f"{first} share of the rows that goes from {settings.repeat_first:.0%} to "
-        f"{settings.repeat_last:.0%} is a stretch repeated (two in three of random tokens, one in "
-        "three of text), so that induction forms early where it can; the rest is plain text."
+        f"{first} share {share} of the rows is a stretch repeated (two in three of random tokens, "
+        "one in three of text), so that induction forms early where it can; the rest is plain text."
     )
     titles = ", ".join(_title(text) for text in record.texts)
     return f"""# {name}
