@@ -80,7 +80,10 @@ class DiagramView(QWidget):
                 snapshot, theme(state.theme), room.width(), room.height(), captioned=False
             )
             # The first figure and mere looks are smooth at once; new numbers may come in a row.
-            rough = bool(self._drawn) and self._drawn[1] is not snapshot.results.expansion
+            # With another theme the whole window is painted anew, which is slow enough as it is.
+            rough = bool(self._drawn) and (
+                self._drawn[1] is not snapshot.results.expansion or self._drawn[-1] != state.theme
+            )
             self.canvas.show_figure(figure, rough)
             self._readout.setStyleSheet(_readout_style(theme(state.theme)))
             self._drawn, self._room = wanted, room
