@@ -6,7 +6,7 @@ desktop's light or dark scheme while the program runs.
 
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
@@ -57,9 +57,8 @@ def style_application(app: QApplication) -> None:
     app.setFont(QFont(FAMILY, max(9, round(size)) if size > 0 else 10))
 
 
-def wear(app: QApplication, colours: Theme) -> None:
-    """Give `colours` to every widget of `app`, those that are open included."""
-    app.setPalette(palette(colours))
+def dress(app: QApplication, colours: Theme) -> None:
+    """Give the style sheet in `colours` to every widget of `app`, those that are open included."""
     app.setStyleSheet(
         _STYLE.format(
             background=colours.background,
@@ -126,10 +125,18 @@ class Wardrobe(QObject):
         super().__init__(document)
         self._app, self._document, self._worn = app, document, ""
         self.choice: ThemeChoice = choice
+        # The style sheet costs as much as all else together: it follows when the palette's colours
+        # are on the screen, so that the window does not stand still for both at once.
+        self._dressing = QTimer(self)
+        self._dressing.setSingleShot(True)
+        self._dressing.setInterval(0)
+        self._dressing.timeout.connect(self._dress)
         document.changed.connect(self._on_changed)
         app.styleHints().colorSchemeChanged.connect(self._on_scheme)
         self.choose(choice)
         self._wear(document.snapshot.state.theme)
+        self._dressing.stop()
+        self._dress()
 
     def choose(self, choice: ThemeChoice) -> None:
         """Light, dark, or as the desktop is."""
@@ -147,4 +154,8 @@ class Wardrobe(QObject):
     def _wear(self, name: ThemeName) -> None:
         if name != self._worn:
             self._worn = name
-            wear(self._app, theme(name))
+            self._app.setPalette(palette(theme(name)))
+            self._dressing.start()
+
+    def _dress(self) -> None:
+        dress(self._app, theme(self._worn))

@@ -8,11 +8,13 @@ from circuitview.gui import theming
 from circuitview.gui.theming import Wardrobe, palette
 
 
-def test_theme_is_switched_live_for_window_and_pictures(qapp, window, document):
+def test_theme_is_switched_live_for_window_and_pictures(qtbot, qapp, window, document):
     window.choose_theme("dark")
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(DARK.panel)
     assert document.snapshot.state.theme == "dark"
+    qtbot.waitUntil(lambda: DARK.background in qapp.styleSheet())
     window.choose_theme("light")
+    qtbot.waitUntil(lambda: LIGHT.background in qapp.styleSheet())
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(LIGHT.panel)
     assert [a.data() for a in window.menus.theme_group.actions() if a.isChecked()] == ["light"]
 
