@@ -45,9 +45,8 @@ def head_kinds(weights: Weights, seed: int = 0) -> HeadKinds:
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randint(0, config.d_vocab, (length,), generator=generator).tolist()
     ids = (*start, *drawn, *drawn)
-    pattern = run(
-        weights, Prompt("", ids, tuple(map(str, ids)))
-    ).pattern  # [layer, head, dest, src]
+    recording = run(weights, Prompt("", ids, tuple(map(str, ids))))
+    pattern = recording.pattern  # [layer, head, dest, src]
     second = len(ids) - length  # the first position of the second r
 
     def mean_back(back: int, first_dest: int) -> Float[Tensor, "layer head"]:

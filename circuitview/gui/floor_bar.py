@@ -3,10 +3,10 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSlider
 
+from circuitview.figures.diagram import shown_paths
 from circuitview.gui.document import Document
 from circuitview.session.numbers import logits
 from circuitview.session.state import Snapshot
@@ -86,16 +86,15 @@ class FloorBar(QFrame):
 
 
 def hidden_text(snapshot: Snapshot) -> str:
-    """How many terms the floor hides, and what they sum to."""
+    """How many paths the diagram draws one by one, or hides in the remainder with what sum."""
     expansion = snapshot.results.expansion
     if expansion is None:
         return ""
-    small = np.abs(expansion.contributions) < snapshot.state.floor  # [path]
-    hidden = int(small.sum()) + expansion.n_unlisted
-    if not hidden:
-        return f"{expansion.n_paths} paths drawn one by one"
-    left = float(expansion.contributions[small].sum()) + expansion.remainder
+    shown = shown_paths(expansion, snapshot.state.floor)
+    if not shown.remainder:
+        zero = f", {shown.hidden:,} are zero" if shown.hidden else ""
+        return f"{len(shown.places):,} paths drawn one by one{zero}"
     return (
-        f"{hidden:,} of {expansion.n_paths:,} paths hidden in the remainder, "
-        f"{logits(left, signed=True)} logits together"
+        f"{shown.hidden:,} of {expansion.n_paths:,} paths hidden in the remainder, "
+        f"{logits(shown.rest, signed=True)} logits together"
     )

@@ -17,7 +17,8 @@ from circuitview.figures.diagram.layout import MOST_BANDS, lay_out
 from circuitview.figures.figure import Curve, Figure, Text, bounds, groups, walk
 from circuitview.figures.svg import svg
 from circuitview.figures.theme import DARK, LIGHT
-from circuitview.session.state import Selection
+from circuitview.gui.floor_bar import hidden_text
+from circuitview.session.state import Results, Selection, Snapshot, State
 from tests.tiny_models import Tiny, record, tiny_model
 
 FRAME = Frame(left=80, top=40, right=1100, bottom=640, gap=16)
@@ -259,3 +260,24 @@ def test_a_difference_of_tokens_names_both(two_layers):
     figure = diagram_figure(difference, theme=LIGHT, width=1280, height=720)
     assert str(difference.target) in figure.title
     assert svg(figure).count("<title>") > 50
+
+
+def words_of(found: Expansion, floor: float) -> str:
+    return hidden_text(Snapshot(State(floor=floor), Results(expansion=found)))
+
+
+def test_the_floor_bar_counts_what_the_diagram_draws():
+    """It said that 1,241 paths were drawn one by one where the diagram drew its 600 largest."""
+    many = expansion(Tiny(n_layers=3, n_heads=8, d_model=16), n=6)
+    for floor in (0.0, 0.02):
+        layout = lay_out(many, FRAME, floor)
+        drawn = sum(isinstance(band.what, Path) for band in layout.bands)
+        hidden = f"{many.n_paths - drawn:,} of {many.n_paths:,} paths hidden in the remainder"
+        assert words_of(many, floor).startswith(hidden)
+    two = expansion(Tiny(n_heads=2))
+    assert words_of(two, 0.0) == f"{two.n_paths} paths drawn one by one"
+    half = replace(two, contributions=np.where(two.contributions > 0, 0.5, 0.0))
+    half = replace(half, logit=half.total)
+    drawn = int((half.contributions > 0).sum())
+    expected = f"{drawn} paths drawn one by one, {two.n_paths - drawn} are zero"
+    assert words_of(half, 0.0) == expected

@@ -279,11 +279,14 @@ def test_help_pages_open(qtbot, window, page):
 
 def test_floor_slider_hides_terms_and_says_how_many(window, document):
     expansion = document.snapshot.results.expansion
-    window.floor_bar.slider.setValue(50)
+    # Thirteen of this model's paths are zero; the smallest of the others is 0.2.
+    assert window.floor_bar.hidden_terms.text() == "5 paths drawn one by one, 13 are zero"
+    step = step_of_floor(0.3)
+    window.floor_bar.slider.setValue(step)
     floor = document.snapshot.state.floor
-    assert floor == floor_of_step(50)
+    assert floor == floor_of_step(step)
     hidden = sum(abs(term.contribution) < floor for term in expansion.terms)
-    assert hidden > 0
+    assert hidden > 13
     assert window.floor_bar.hidden_terms.text().startswith(f"{hidden} of {expansion.n_paths} ")
     window.floor_bar.slider.setValue(0)
     assert document.snapshot.state.floor == 0.0

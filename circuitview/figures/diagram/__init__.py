@@ -5,5 +5,6 @@ labels (words), drawing (all of it as one Figure).
 """
 
 from circuitview.figures.diagram.drawing import diagram_figure, path_title
+from circuitview.figures.diagram.layout import shown_paths
 
-__all__ = ["diagram_figure", "path_title"]
+__all__ = ["diagram_figure", "path_title", "shown_paths"]

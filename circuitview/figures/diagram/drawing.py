@@ -77,8 +77,8 @@ def diagram_figure(
     n_heads = expansion.recording.weights.config.n_heads
     style = Style.for_size(width, height, n_heads)
     caption = (balance_text(expansion), _origin(expansion, style, width)) if captioned else ()
-    drawing = _Drawing(expansion, theme, style, selection or Selection(), width, height, caption)
-    drawing.titled = titled
+    chosen = selection or Selection()
+    drawing = _Drawing(expansion, theme, style, chosen, width, height, caption, titled)
     layout = lay_out(expansion, drawing.frame(), floor)
     return Figure(
         width=width,
@@ -127,6 +127,7 @@ class _Drawing:
         width: float,
         height: float,
         caption: tuple[str, ...],
+        titled: bool,
     ) -> None:
         self.expansion = expansion
         self.theme = theme
@@ -135,7 +136,7 @@ class _Drawing:
         self.width = width
         self.height = height
         self.caption = caption
-        self.titled = True
+        self.titled = titled
 
     def frame(self) -> Frame:
         style = self.style

@@ -12,6 +12,7 @@ left side and of where they go on its right side, which keeps crossings few.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -68,20 +69,22 @@ def lay_out(expansion: "Expansion", frame: Frame, floor: float = 0.0) -> Layout:
         floor: paths below this |contribution| (logits) join the remainder.
     """
     L, H = expansion.recording.weights.config.n_layers, expansion.recording.weights.config.n_heads
-    shown, rest, worth_showing = _split(expansion, floor)
+    shown = shown_paths(expansion, floor)
     drafts = [
         _Draft(path, value, _places(path, value, L))
-        for path, value in ((expansion.paths[i], float(expansion.contributions[i])) for i in shown)
+        for path, value in (
+            (expansion.paths[i], float(expansion.contributions[i])) for i in shown.places
+        )
     ]
-    hidden = len(expansion.paths) - len(shown) + expansion.n_unlisted
-    if worth_showing:
-        drafts.append(_Draft("remainder", rest, _constant_places("remainder", rest, L)))
+    if shown.remainder:
+        places = _constant_places("remainder", shown.rest, L)
+        drafts.append(_Draft("remainder", shown.rest, places))
     if expansion.constant:
         drafts.append(
             _Draft("b_U", expansion.constant, _constant_places("b_U", expansion.constant, L))
         )
     sources = expansion.orders.sources
-    columns = _column_nodes(L, H, sources, worth_showing, bool(expansion.constant))
+    columns = _column_nodes(L, H, sources, shown.remainder, bool(expansion.constant))
     tokens = TokenColumn(expansion, frame)
     scale = _scale(drafts, columns, tokens, frame)
     nodes, lane = _place(drafts, columns, expansion, frame, scale)
@@ -97,18 +100,31 @@ def lay_out(expansion: "Expansion", frame: Frame, floor: float = 0.0) -> Layout:
         ),
         nodes=(*token_nodes, *nodes),
         strands=strands,
-        hidden=hidden,
+        hidden=shown.hidden,
         others=tokens.others,
         node_width=frame.node_width,
     )
 
 
-def _split(expansion: "Expansion", floor: float) -> tuple[list[int], float, bool]:
-    """The places of the paths to draw, the exact sum of the others, and whether to draw that.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a diagram draws band by band, and what it draws as the remainder.
 
-    Paths that are zero but for rounding have no band; where only such are left out, neither has the
-    remainder.
+    Attributes:
+        places: of the paths with a band of their own, in Expansion.paths.
+        hidden: how many paths have none.
+        rest: their exact sum (logits).
+        remainder: whether that has a band: not where all of them are zero but for rounding.
     """
+
+    places: tuple[int, ...]
+    hidden: int
+    rest: float
+    remainder: bool
+
+
+def shown_paths(expansion: "Expansion", floor: float) -> Shown:
+    """The paths of at least `floor` (logits), the largest of very many; the others are summed."""
     sizes = np.abs(expansion.contributions)
     nothing = expansion.tolerance / 1000
     keep = np.flatnonzero((sizes >= floor) & (sizes > nothing))
@@ -116,9 +132,12 @@ def _split(expansion: "Expansion", floor: float) -> tuple[list[int], float, bool
         keep = np.sort(keep[np.argsort(-sizes[keep], kind="stable")[:MOST_BANDS]])
     left = np.ones(len(sizes), np.bool_)
     left[keep] = False
-    rest = float(expansion.contributions[left].sum()) + expansion.remainder
-    worth_showing = bool((sizes[left] > nothing).any()) or expansion.n_unlisted > 0
-    return keep.tolist(), rest, worth_showing
+    return Shown(
+        places=tuple(keep.tolist()),
+        hidden=int(left.sum()) + expansion.n_unlisted,
+        rest=float(expansion.contributions[left].sum()) + expansion.remainder,
+        remainder=bool((sizes[left] > nothing).any()) or expansion.n_unlisted > 0,
+    )
 
 
 def _end(value: float) -> Place:
