@@ -68,9 +68,8 @@ def write_benchmarks(file: Path) -> None:
         "|---|---|---|---|---|",
     ]
     for row in found["rows"]:
-        beside = "" if row["yardstick_ms"] is None else f"{row['yardstick_ms']:.1f} ms"
         rows.append(
-            f"| {row['what']} | {row['measured_ms']:.1f} ms | {beside} | "
+            f"| {row['what']} | {row['measured']} | {row['yardstick']} | "
             f"{row['figure']:.2f} {row['unit']} | {row['budget']:g} {row['unit']} |"
         )
     readme = CHECKOUT / "README.md"

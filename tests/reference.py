@@ -7,6 +7,7 @@ to head, once for each source position.
 
 import itertools
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,27 @@ class Run:
     final_scale: np.ndarray  # [pos]
     final_stream: np.ndarray  # [pos, d_model]
     logits: np.ndarray  # [pos, d_vocab]
+    mlp_out: np.ndarray  # [layer, pos, d_model]; zero in attention-only models
+    mlp_scale: np.ndarray  # [layer, pos]
+
+
+def _each(function):
+    return np.vectorize(function, otypes=[np.float64])
+
+
+def _tanh_gelu(x: float) -> float:
+    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+_ACTIVATIONS = {
+    "relu": _each(lambda x: max(x, 0.0)),
+    "gelu": _each(lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2)))),
+    "gelu_new": _each(_tanh_gelu),
+    "gelu_pytorch_tanh": _each(_tanh_gelu),
+    "gelu_fast": _each(lambda x: 0.5 * x * (1 + math.tanh(0.7978845608 * (x + 0.044715 * x**3)))),
+    "silu": _each(lambda x: x / (1 + math.exp(-x))),
+    "solu": lambda x: x * np.exp(x) / np.exp(x).sum(),
+}
 
 
 class Oracle:
@@ -36,15 +58,57 @@ class Oracle:
         self.n_layers = self.config["n_layers"]
         self.n_heads = self.config["n_heads"]
         self.positions = self.config.get("positional_embedding_type", "standard")
+        self.group = self.n_heads // (self.config.get("n_key_value_heads") or self.n_heads)
+        self.has_mlps = not self.config.get("attn_only", True)
 
     def get(self, name: str, shape: tuple[int, ...], default: float = 0.0) -> np.ndarray:
         return self.arrays.get(name, np.full(shape, default))
 
     def attention(self, layer: int, kind: str, head: int) -> tuple[np.ndarray, np.ndarray]:
         """Weight [d_model, d_head] and bias [d_head] of one head's Q, K or V."""
+        if kind in "KV":
+            head //= self.group
         weight = self.arrays[f"blocks.{layer}.attn.W_{kind}"][head]
         bias = self.get(f"blocks.{layer}.attn.b_{kind}", (self.n_heads, self.config["d_head"]))
         return weight, bias[head]
+
+    def turn(self, x: np.ndarray) -> np.ndarray:
+        """Queries or keys [pos, d_head] with rotary positions: pairs as complex numbers, turned."""
+        if self.positions != "rotary":
+            return x
+        width = self.config.get("rotary_dim") or self.config["d_head"]
+        half = width // 2
+        turned = x.copy()
+        for pair in range(half):
+            first, second = (pair, pair + half)
+            if self.config.get("rotary_adjacent_pairs"):
+                first, second = (2 * pair, 2 * pair + 1)
+            for place in range(len(x)):
+                angle = place / self.config.get("rotary_base", 10000.0) ** (2 * pair / width)
+                moved = complex(x[place, first], x[place, second]) * complex(
+                    math.cos(angle), math.sin(angle)
+                )
+                turned[place, first], turned[place, second] = moved.real, moved.imag
+        return turned
+
+    def mlp(self, layer: int, normed: np.ndarray) -> np.ndarray:
+        """What one position's MLP makes of the normed stream [d_model]."""
+        name, width = f"blocks.{layer}.mlp", self.config["d_mlp"]
+        x = normed @ self.arrays[f"{name}.W_in"]
+        b_in = self.get(f"{name}.b_in", (width,))
+        kind = self.config["act_fn"]
+        if self.config.get("gated_mlp"):
+            gate = normed @ self.arrays[f"{name}.W_gate"]
+            neurons = _ACTIVATIONS[kind](gate) * x + b_in
+        else:
+            neurons = _ACTIVATIONS[kind.removesuffix("_ln")](x + b_in)
+        if kind == "solu_ln":
+            neurons = neurons - neurons.mean()
+            neurons = neurons / np.sqrt((neurons**2).mean() + self.config.get("eps", 1e-5))
+            neurons = neurons * self.get(f"{name}.ln.w", (width,), 1.0)
+            neurons = neurons + self.get(f"{name}.ln.b", (width,))
+        b_out = self.get(f"{name}.b_out", (self.config["d_model"],))
+        return neurons @ self.arrays[f"{name}.W_out"] + b_out
 
     def output(self, layer: int, head: int) -> np.ndarray:
         return self.arrays[f"blocks.{layer}.attn.W_O"][head]
@@ -89,7 +153,8 @@ class Oracle:
         n, L, H = len(tokens), self.n_layers, self.n_heads
         stream = self.embed(tokens).sum(0)
         pattern, scores = np.zeros((L, H, n, n)), np.zeros((L, H, n, n))
-        scale = np.ones((L, n))
+        scale, mlp_scale = np.ones((L, n)), np.ones((L, n))
+        mlp_out = np.zeros((L, *stream.shape))
         for layer in range(L):
             norm = f"blocks.{layer}.ln1"
             scale[layer] = [self.measure(x) for x in stream]
@@ -108,13 +173,22 @@ class Oracle:
                     self.attention(layer, kind, head) for kind in "QKV"
                 )
                 q, k, v = read @ W_Q + b_Q, read @ W_K + b_K, normed @ W_V + b_V
+                q, k = self.turn(q), self.turn(k)
                 for dest in range(n):
                     row = k[: dest + 1] @ q[dest] / self.score_divisor()
                     scores[layer, head, dest, : dest + 1] = row
                     row = np.exp(row - row.max())
                     pattern[layer, head, dest, : dest + 1] = row / row.sum()
                 update += pattern[layer, head] @ v @ self.output(layer, head)
+            into_mlp = stream if self.config.get("parallel_attn_mlp") else stream + update
             stream = stream + update
+            if self.has_mlps:
+                norm = f"blocks.{layer}.ln2"
+                for place, x in enumerate(into_mlp):
+                    mlp_scale[layer, place] = self.measure(x)
+                    normed_x = self.linear_norm(x, mlp_scale[layer, place], norm)
+                    mlp_out[layer, place] = self.mlp(layer, normed_x + self.shift(norm))
+            stream = stream + mlp_out[layer]
         final_scale = np.array([self.measure(x) for x in stream])
         normed = np.stack(
             [
@@ -124,7 +198,7 @@ class Oracle:
         )
         W_U = self.arrays["unembed.W_U"]
         logits = normed @ W_U + self.get("unembed.b_U", (W_U.shape[1],))
-        return Run(pattern, scores, scale, final_scale, stream, logits)
+        return Run(pattern, scores, scale, final_scale, stream, logits, mlp_out, mlp_scale)
 
     def constant(self, token: int) -> float:
         """What stands beside the paths: b_U and the final norm's bias."""
@@ -142,7 +216,7 @@ class Oracle:
             )
         return total
 
-    def sources(self, tokens: list[int]) -> dict[str, tuple[int, np.ndarray]]:
+    def sources(self, run: Run, tokens: list[int]) -> dict[str, tuple[int, np.ndarray]]:
         """By name: the layer that writes (-1 for embeddings) and what, [pos, d_model]."""
         words, places = self.embed(tokens)
         found = {"token": (-1, words)}
@@ -152,6 +226,8 @@ class Oracle:
             bias = self.layer_bias(layer)
             if np.abs(bias).max() > 0:
                 found[f"bias {layer}"] = (layer, np.tile(bias, (len(tokens), 1)))
+            if self.has_mlps:
+                found[f"mlp {layer}"] = (layer, run.mlp_out[layer])
         return found
 
     def walk(self, run: Run, stream: np.ndarray, layer: int, head: int) -> np.ndarray:
@@ -179,7 +255,7 @@ class Oracle:
         """
         reader = self.arrays["unembed.W_U"] @ direction
         result = {}
-        for name, (after, written) in self.sources(tokens).items():
+        for name, (after, written) in self.sources(run, tokens).items():
             later = range(after + 1, self.n_layers)
             for length in range(len(later) + 1):
                 for layers in itertools.combinations(later, length):

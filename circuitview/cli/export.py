@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
+    ConfigOption,
     DestOption,
+    DeviceOption,
     DtypeOption,
+    EvenIfLargeOption,
+    ListOption,
     ModelArgument,
     NoBosOption,
     PromptOption,
     TargetOption,
+    ThroughMlpsOption,
+    TokenizerOption,
     TopOption,
     VersusOption,
 )
@@ -63,7 +70,13 @@ def export(
         bool,
         typer.Option("--by-source", help="For the table: say where each path mostly starts."),
     ] = False,
+    through_mlps: ThroughMlpsOption = False,
+    listed: ListOption = None,
     dtype: DtypeOption = "float32",
+    device: DeviceOption = "cpu",
+    config: ConfigOption = None,
+    tokenizer: TokenizerOption = None,
+    even_if_large: EvenIfLargeOption = False,
     form: Annotated[
         str | None,
         typer.Option(
@@ -120,7 +133,8 @@ def export(
         raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
     width, height = parse_size(size)
     heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
-    question = Question(model, prompt, target, versus, dest, no_bos, dtype)
+    opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
+    question = Question(opening, prompt, target, versus, dest, no_bos, dtype, through_mlps, listed)
     opened, expansion = question.answer()
     from circuitview.core.ov import chosen_chain
     from circuitview.figures.theme import theme as theme_called
@@ -162,15 +176,19 @@ class _Drawing:
         )
 
     def attention(self, heads: tuple[Head, ...] | None, mode: AttentionMode) -> "Figure":
+        from circuitview.core.attention import attention_values
         from circuitview.figures.compose import attention_figure
 
+        chain = self._heads(heads)
+        recording = self.expansion.recording
         return attention_figure(
             self.expansion,
-            self._heads(heads),
+            chain,
             mode,
             theme=self.theme,
             width=self.width,
             height=self.height,
+            values=attention_values(recording, chain, mode, self.model.scores),
         )
 
     def ov(self, heads: tuple[Head, ...] | None, sense: OVSense) -> "Figure":

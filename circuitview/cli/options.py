@@ -4,10 +4,49 @@ from typing import Annotated
 
 import typer
 
+from circuitview.core.device import DeviceName
 from circuitview.core.names import DtypeName
 
-ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A bundled model's name, or a folder.")
+MODEL_HELP = (
+    "A bundled model's name, a folder, a .gguf, .safetensors, .pth or .pt file, or the name of a "
+    "model in the Hugging Face cache. Nothing is fetched from the network."
+)
+
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
+DeviceOption = Annotated[
+    DeviceName,
+    typer.Option(
+        "--device",
+        help="Where a Hugging Face or GGUF model computes; others, and all sums, stay on the CPU.",
+    ),
+]
+ConfigOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        metavar="KEY=VALUE",
+        help="For a bare weights file: what it does not say of its config; may be repeated.",
+    ),
+]
+TokenizerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="FILE",
+        help="For a model without one: its tokenizer.json, or 'numbers' to type tokens as numbers.",
+    ),
+]
+EvenIfLargeOption = Annotated[
+    bool,
+    typer.Option("--even-if-large", help="Open a model that does not fit into what is free."),
+]
+ThroughMlpsOption = Annotated[
+    bool,
+    typer.Option(
+        "--through-mlps",
+        help="Carry paths on through MLPs, the activation ratios of their neurons held; else an "
+        "MLP's output is a source.",
+    ),
 ]
 PromptOption = Annotated[
     str, typer.Option("--prompt", metavar="TEXT", help="What the model reads.")
@@ -48,6 +87,16 @@ TopOption = Annotated[
         metavar="K",
         min=0,
         help="List the K paths that contribute most; the others are summed exactly.",
+    ),
+]
+ListOption = Annotated[
+    int | None,
+    typer.Option(
+        "--list",
+        metavar="N",
+        min=1,
+        max=1_000_000,
+        help="How many paths to find and list where a model has very many. Default: 2,000.",
     ),
 ]
 DtypeOption = Annotated[DtypeName, typer.Option("--dtype", help="The precision of the run.")]

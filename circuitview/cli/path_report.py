@@ -3,16 +3,23 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from circuitview.core.expansion import Expansion
 from circuitview.core.model import Model
-from circuitview.core.path import PathTerm, group_of
+from circuitview.core.path import PathTerm
 from circuitview.figures.ledger import Ledger, LedgerGroup, ledger
 from circuitview.session import numbers
-from circuitview.session.balance import HELD_FIXED
+from circuitview.session.expansions import (
+    before_soft_cap,
+    expansion_kind,
+    expansion_shown,
+    held_fixed,
+    soft_cap,
+)
 
 _SOURCES_SHOWN = 3
 
@@ -38,12 +45,19 @@ def as_json(model: Model, expansion: Expansion, top: int, by_source: bool) -> di
         "versus": None if versus is None else token_text(model, versus),
         "versus_id": versus,
         "dtype": expansion.dtype,
+        "device": model.device,
+        "expansion": expansion_kind(expansion),
+        "soft_cap": soft_cap(model.config),
         "logit": expansion.logit,
         "probability": expansion.probability,
         "constant": expansion.constant,
         "remainder": book.remainder,
         "error": expansion.error,
         "n_paths": expansion.n_paths,
+        "not_listed": [
+            {"which": part.which, "n_paths": part.count, "contribution": part.total}
+            for part in _parts(book, expansion)
+        ],
         "terms": [_term(term, by_source) for term in book.listed],
         "groups": expansion.groups,
     }
@@ -54,6 +68,7 @@ def _term(term: PathTerm, by_source: bool) -> dict[str, Any]:
         "path": term.path.label,
         "source": str(term.path.source),
         "heads": [str(head) for head in term.path.heads],
+        "steps": [str(step) for step in term.path.steps],
         "kind": term.path.kind,
         "contribution": term.contribution,
     }
@@ -74,7 +89,7 @@ def as_csv(expansion: Expansion, top: int, by_source: bool) -> str:
         path = term.path
         chain = " > ".join(map(str, path.heads))
         moved = map(repr, term.by_source.tolist()) if by_source else ()
-        fixed = [path.label, str(path.source), chain, path.kind, group_of(path)]
+        fixed = [path.label, str(path.source), chain, path.kind, expansion.grouping.of(path)]
         writer.writerow([*fixed, repr(term.contribution), *moved])
     nothing = [""] * len(labels)
     group = book.groups[-1].name
@@ -89,14 +104,16 @@ def as_table(model: Model, expansion: Expansion, prompt: str, top: int, by_sourc
     labels = expansion.recording.prompt.labels
     lines = [*_heading(model, expansion, prompt), *_not_listed(book, expansion), ""]
     rows = [row for group in book.groups for row in _group_rows(group, labels, by_source)]
-    name_width = max(len("model's logit"), *(len(row[0]) for row in rows))
+    of_model = "model's logit" if expansion.target.versus is None else "model's difference"
+    of_model += before_soft_cap(model.config)
+    name_width = max(len(of_model) - 12, len("model's logit"), *(len(row[0]) for row in rows))
     for name, inner, outer, note in rows:
         lines.append(f"{name:<{name_width}}  {inner:>10}  {outer:>10}  {note}".rstrip())
     lines.append("─" * (name_width + 24))
     difference = expansion.target.versus is not None
     closing = [
         ("sum", _number(expansion.total)),
-        ("model's difference" if difference else "model's logit", _number(expansion.logit)),
+        (of_model, _number(expansion.logit)),
         ("probability difference" if difference else "probability", _number(expansion.probability)),
         ("error", numbers.error(expansion.error)),
     ]
@@ -107,13 +124,15 @@ def as_table(model: Model, expansion: Expansion, prompt: str, top: int, by_sourc
 def _heading(model: Model, expansion: Expansion, prompt: str) -> list[str]:
     target, labels = expansion.target, expansion.recording.prompt.labels
     versus = "" if target.versus is None else f" versus {target.versus_label}"
+    shown = expansion_shown(expansion)
     return [
         f"{model.name}: {prompt if len(prompt) <= 80 else prompt[:79] + '…'!r}",
         f"{len(labels)} tokens: {_shortened(labels)}",
         (
             f"target {target.label}{versus} at dest {target.dest} ({labels[target.dest]}), "
-            f"{expansion.dtype}, {HELD_FIXED}; numbers in logits"
+            f"{expansion.dtype}, {held_fixed(expansion)}; numbers in logits"
         ),
+        *([shown] if shown else []),
     ]
 
 
@@ -135,7 +154,7 @@ def _group_rows(
         rows.append(("  b_U", _number(group.constant), "", ""))
     if group.n_rest:
         more = "more" if group.terms else "not listed"
-        rows.append((f"  {group.n_rest:,} {more}", _number(group.rest), "", ""))
+        rows.append((f"  {numbers.readable(group.n_rest)} {more}", _number(group.rest), "", ""))
     return rows
 
 
@@ -149,12 +168,39 @@ def _largest_sources(term: PathTerm, labels: Sequence[str]) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Paths that are not listed, and their exact sum (logits)."""
+
+    which: str
+    count: int
+    total: float
+
+
+def _parts(book: Ledger, expansion: Expansion) -> list[_Part]:
+    """What is not listed: paths that were worked out, and those too long for that."""
+    cut = len(expansion.paths) - len(book.listed)
+    parts = [
+        _Part("worked out", expansion.n_smaller + cut, float(book.remainder - expansion.beyond)),
+        _Part("summed only", expansion.n_beyond, float(expansion.beyond)),
+    ]
+    return [part for part in parts if part.count]
+
+
 def _not_listed(book: Ledger, expansion: Expansion) -> list[str]:
     if not book.n_rest:
         return []
-    listed, paths = len(book.listed), expansion.n_paths
-    others = f"the other {book.n_rest:,} bring {_number(book.remainder)}, counted in below"
-    return [f"{listed:,} of {paths:,} paths listed; {others}"]
+    listed, paths = numbers.count(len(book.listed)), numbers.count(expansion.n_paths)
+    rest, parts = numbers.count(book.n_rest), _parts(book, expansion)
+    others = f"the other {rest} bring {_number(book.remainder)}, counted in below"
+    lines = [f"{listed} of {paths} paths listed; {others}"]
+    if len(parts) > 1:
+        words = ("worked out and smaller", "longer, known by their exact sum")
+        lines += [
+            f"  {numbers.count(part.count)} are {what}: {_number(part.total)}"
+            for part, what in zip(parts, words, strict=True)
+        ]
+    return lines
 
 
 def _number(value: float) -> str:

@@ -4,13 +4,20 @@ from typing import Annotated, Literal
 
 import typer
 
+from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
+    ConfigOption,
     DestOption,
+    DeviceOption,
     DtypeOption,
+    EvenIfLargeOption,
+    ListOption,
     ModelArgument,
     NoBosOption,
     PromptOption,
     TargetOption,
+    ThroughMlpsOption,
+    TokenizerOption,
     TopOption,
     VersusOption,
 )
@@ -36,17 +43,25 @@ def paths(
             "CSV, the largest three in the table.",
         ),
     ] = False,
+    through_mlps: ThroughMlpsOption = False,
+    listed: ListOption = None,
     dtype: DtypeOption = "float32",
+    device: DeviceOption = "cpu",
+    config: ConfigOption = None,
+    tokenizer: TokenizerOption = None,
+    even_if_large: EvenIfLargeOption = False,
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = "table",
 ) -> None:
     """List the paths to a target's logit, and the sum that proves them.
 
-    Attention patterns and norm scales are held at what the model did on this prompt. What --top
+    Attention patterns, norm scales and MLP outputs are held at what the model did on this prompt.
+    Of very many paths the largest that were found are listed. What is not listed or what --top
     leaves out is summed exactly: terms + constant + remainder + error = logit. In CSV the last two
     rows are the constant b_U and the remainder, so that the column adds up too. Exit code 1 where
     the paths do not add up to the model's own logit.
     """
-    question = Question(model, prompt, target, versus, dest, no_bos, dtype)
+    opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
+    question = Question(opening, prompt, target, versus, dest, no_bos, dtype, through_mlps, listed)
     opened, expansion = question.answer()
     from circuitview.cli import path_report
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from circuitview.cli.opening import Opening
 from circuitview.core.names import DtypeName
 
 if TYPE_CHECKING:  # torch is loaded when the question is put
@@ -12,34 +13,42 @@ if TYPE_CHECKING:  # torch is loaded when the question is put
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The options that name a model, a prompt and a target."""
+    """The options that name a model, a prompt and a target.
 
-    model: str
+    `listed` is how many paths to list where there are very many; None as many as usual.
+    """
+
+    opening: Opening
     prompt: str
     target: str | None
     versus: str | None
     dest: int
     no_bos: bool
     dtype: DtypeName
+    through_mlps: bool
+    listed: int | None = None
 
     def answer(self) -> "tuple[Model, Expansion]":
-        """The open model and all paths to the target.
+        """The open model and the paths to the target.
 
         Raises:
             CircuitviewError: where the model, the prompt or the target is at fault.
             ImbalanceError: where the paths don't add up to the model's logit.
         """
         from circuitview.core.analysis import analyse
-        from circuitview.core.checkpoint import open_model
+        from circuitview.core.expansion import LISTED
 
-        model = open_model(self.model)
+        model = self.opening.open()
+        model.require(self.dtype)  # before the time for a check is spent
         expansion = analyse(
-            model,
+            self.opening.checked(model),
             self.prompt,
             target=self.target,
             versus=self.versus,
             dest=self.dest,
             dtype=self.dtype,
             prepend_bos=False if self.no_bos else None,
+            through_mlps=self.through_mlps,
+            listed=LISTED if self.listed is None else self.listed,
         )
         return model, expansion

@@ -2,55 +2,42 @@
 
 import os
 import sys
-from pathlib import Path as FilePath
 from typing import Annotated
 
 import typer
 
-from circuitview.core.bundled import bundled_names
+from circuitview.cli.opening import parse_config
+from circuitview.cli.options import MODEL_HELP, ConfigOption, DeviceOption, TokenizerOption
 from circuitview.core.names import CircuitviewError
+from circuitview.core.places import find_place
 
 # Platforms of Qt that draw without a display server.
 _WITHOUT_DISPLAY = ("offscreen", "minimal", "minimalegl", "vnc", "linuxfb", "eglfs")
 
 
 def open_window(
-    model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help="A bundled model's name, or a folder.")
-    ] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)] = None,
     prompt: Annotated[
         str | None, typer.Option("--prompt", metavar="TEXT", help="What the model reads.")
     ] = None,
+    device: DeviceOption = "cpu",
+    config: ConfigOption = None,
+    tokenizer: TokenizerOption = None,
 ) -> None:
     """Open the window, on MODEL where one is named.
 
     Without MODEL it opens on what was open last.
     """
     require_display()
-    require_model(model)
+    given = parse_config(config)
+    if model is not None:
+        find_place(model)  # what is wrong inside it the window tells itself
+    elif given or tokenizer is not None:
+        raise CircuitviewError("--config and --tokenizer belong to a model; name one")
     require_prompt(prompt)
     from circuitview.gui.app import main
 
-    raise typer.Exit(main(model, prompt))
-
-
-def require_model(model: str | None) -> None:
-    """Pass only a model that can be looked for; what is wrong inside it the window tells itself.
-
-    Raises:
-        CircuitviewError: where `model` is no bundled name and no folder.
-    """
-    names = bundled_names()
-    if model is None or model in names:
-        return
-    try:
-        found = FilePath(model).expanduser().is_dir()
-    except (OSError, RuntimeError):  # too long for a name, an unknown ~user
-        found = False
-    if not found:
-        raise CircuitviewError(
-            f"no bundled model and no folder {model!r}; bundled: {', '.join(names)}"
-        )
+    raise typer.Exit(main(model, prompt, device, given, tokenizer))
 
 
 def require_prompt(prompt: str | None) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path as FilePath
 
 from circuitview.core.checkpoint import open_model
-from circuitview.core.expansion import Expansion, expand
+from circuitview.core.expansion import LISTED, Expansion, expand
 from circuitview.core.model import DTYPES, Model
 from circuitview.core.names import CircuitviewError, DtypeName
 from circuitview.core.target import resolve_target
@@ -17,19 +17,26 @@ def analyse(
     dest: int = -1,
     dtype: DtypeName = "float32",
     prepend_bos: bool | None = None,
+    through_mlps: bool = False,
+    listed: int = LISTED,
 ) -> Expansion:
-    """Every path to the logit of a token, and the sum that proves them.
+    """Every path to the logit of a token, and the sum that proves them; of a deep model the largest
+    paths, and the exact sum of the others.
 
-    Held fixed: attention patterns and norm scales, at what the model did on this prompt.
+    Held fixed: attention patterns and norm scales, at what the model did on this prompt, and MLP
+    outputs, or, with `through_mlps`, the ratios of their neurons.
 
     Args:
-        model: a bundled name, a folder, or a model that is open.
+        model: a bundled name, a folder or file, a name in the Hugging Face cache, or a model that
+            is open.
         prompt: the text.
         target: the token whose logit is explained; None takes the top prediction at `dest`.
         versus: a token to subtract, or None.
         dest: the position that predicts; negative counts from the end.
         dtype: "float32" or "float64".
         prepend_bos: whether BOS stands in front; None does as the model was trained.
+        through_mlps: whether paths run on through MLPs; else an MLP's output is where they start.
+        listed: how many paths to list of a model with very many.
 
     Raises:
         CircuitviewError: one line that names what is wrong and the remedy.
@@ -39,6 +46,7 @@ def analyse(
         raise CircuitviewError(f"dtype {dtype!r} is unknown; choose float32 or float64")
     opened = model if isinstance(model, Model) else open_model(model)
     recording = opened.run(opened.prompt(prompt, prepend_bos), dtype)
-    expansion = expand(recording, resolve_target(recording, opened.tokenizer, target, versus, dest))
+    goal = resolve_target(recording, opened.tokenizer, target, versus, dest)
+    expansion = expand(recording, goal, through_mlps, listed)
     expansion.require_balance()
     return expansion

@@ -4,6 +4,8 @@ A chain's pattern is the product of its heads' patterns. Its weight also holds t
 position in the middle; the scales at its two ends belong to what is read and written.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -15,12 +17,18 @@ from circuitview.core.recording import Recording
 
 
 def attention_values(
-    recording: Recording, heads: tuple[Head, ...], mode: AttentionMode
+    recording: Recording,
+    heads: tuple[Head, ...],
+    mode: AttentionMode,
+    scores: Callable[[Recording, Head], Tensor] | None = None,
 ) -> npt.NDArray[np.float64]:
     """What a heatmap of the chain `heads` shows [dest, src].
 
     Held fixed: patterns and norm scales, as recorded. Value-weighted entries are norms, in the unit
     of the stream, and never negative.
+
+    Args:
+        scores: computes the scores of one head where the recording keeps none (Model.scores).
 
     Raises:
         CircuitviewError: for the scores of several heads, which have none in common.
@@ -31,7 +39,12 @@ def attention_values(
                 f"virtual head {' > '.join(map(str, heads))} has no scores of its own; choose "
                 "pattern or value-weighted"
             )
-        values = recording.scores[heads[0].layer, heads[0].head]  # [dest, src]
+        if recording.scores is not None:
+            values = recording.scores[heads[0].layer, heads[0].head]  # [dest, src]
+        elif scores is not None:
+            values = scores(recording, heads[0])  # [dest, src]
+        else:
+            raise CircuitviewError("this run kept no scores; give the model's own to compute them")
     elif mode == "pattern":
         values = chain_pattern(recording, heads)  # [dest, src]
     else:
@@ -53,13 +66,13 @@ def chain_weight(
 ) -> Float[Tensor, "dest src"]:
     """How much of what a chain would write arrives at each of `dests`, by source position.
 
-    A single head's is its pattern; a virtual head's is the product of its patterns with the scale
-    at the middle position inside.
+    A single head's is its pattern; a virtual head's is the product of its patterns with the scales
+    at the middle position inside. A norm behind the last head divides at dest and is left out.
     """
     weight = recording.pattern[heads[-1].layer, heads[-1].head, dests]  # [dest, src]
     for later, earlier in zip(heads[::-1], heads[-2::-1], strict=False):
         weight = weight / recording.ln_scale[later.layer]
-        weight = weight @ recording.pattern[earlier.layer, earlier.head]  # [dest, src]
+        weight = weight @ recording.moved(earlier.layer)[earlier.head]  # [dest, src]
     return weight
 
 
@@ -69,8 +82,8 @@ def chain_written(
     """What a chain writes at weight 1 where its first head reads `read`, value biases left out."""
     written = read
     for head in heads:
-        values = written @ recording.weights.W_V[head.layer, head.head]  # [src, d_head]
-        written = values @ recording.weights.W_O[head.layer, head.head]  # [src, d_model]
+        values = written @ recording.weights.W_V_of(head)  # [src, d_head]
+        written = values @ recording.weights.W_O_of(head)  # [src, d_model]
     return written
 
 
@@ -84,4 +97,7 @@ def value_weighted(recording: Recording, heads: tuple[Head, ...]) -> Float[Tenso
         first = heads[0].layer
         read = recording.stream[first] / recording.ln_scale[first].unsqueeze(-1)  # [src, d_model]
         written = chain_written(recording, heads, read)  # [src, d_model]
-        return chain_weight(recording, heads) * written.square().sum(-1).sqrt()  # [dest, src]
+        weight = chain_weight(recording, heads)  # [dest, src]
+        if recording.post_scale is not None:
+            weight = weight / recording.post_scale[heads[-1].layer].unsqueeze(-1)
+        return weight * written.square().sum(-1).sqrt()  # [dest, src]

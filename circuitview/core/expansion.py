@@ -10,45 +10,40 @@ grown from the target backwards, one head at a time: w <- (w A) / ln_scale, v <-
 remainder is the sum of the paths that are not listed, from the order sums; it never comes from the
 model's own logit, or the balance would prove nothing.
 
-Cost of c chains on n tokens, in multiplications: about c x (n² + 2 d_model d_head + n_sources n
-d_model). Source: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
+Cost of c chains on n tokens, in multiplications: where all are listed, about c x (n² + 2 d_model
+d_head + n_sources n d_model); in deep models see largest.py. Source: Elhage et al. 2021, A
+Mathematical Framework for Transformer Circuits.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from circuitview.core.names import POSITION, TOKEN, Head, ImbalanceError, Source
-from circuitview.core.orders import OrderSums, order_sums
-from circuitview.core.path import (
-    Path,
-    PathTerm,
-    all_groups,
-    chain_table,
-    count_chains,
-    group_of,
-    path_table,
-)
+from circuitview.core.groups import BIASES, Grouping
+from circuitview.core.listed import Listed, list_all, list_largest, list_through_mlps
+from circuitview.core.names import CircuitviewError, Head, ImbalanceError, Mlp, Source, Step
+from circuitview.core.orders import OrderSums, order_sums, path_sources
+from circuitview.core.path import Path, PathTerm
+from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
 
-# Up to this depth every path is listed; beyond, those of up to two heads.
-_ALL_PATHS_LAYERS = 3
-_DEEP_HEADS = 2
+# So many paths are listed whole; of more, the largest that a person could read.
+FEW = 5_000
+LISTED = 2_000
+# Where paths run on through MLPs and are very many, all of up to this many steps are worked out.
+_STEPS_THROUGH_MLPS = 2
 # Relative to the largest of |terms| and |logits|: what rounding may leave behind in a sum.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-11}
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """All paths to one target, and the sum that proves them.
+    """The paths to one target, and the sum that proves them.
 
     Attributes:
         recording: the run that is explained.
@@ -57,12 +52,15 @@ class Expansion:
         contributions: [path] (logits).
         by_source: [path, src] (logits); each row sums to its contribution.
         constant: the part of b_U (logits).
-        remainder: the exact sum of the paths not listed (logits).
-        n_unlisted: how many those are.
-        logit: the model's own logit, or difference of logits.
+        smaller, n_smaller: the exact sum of paths that were worked out but are not listed, and how
+            many they are (logits).
+        beyond, n_beyond: the same of paths too long to be worked out one by one.
+        logit: the model's own logit, before a soft cap, or difference of logits.
         probability: of the target at dest; with versus the difference of the two.
         orders: exact sums by order.
         scale: what the error is measured against: the largest of |terms|, |logit A|, |logit B|.
+        through_mlps: whether paths run on through MLPs, their ratios held; else an MLP's recorded
+            output is a source.
     """
 
     recording: Recording
@@ -71,12 +69,25 @@ class Expansion:
     contributions: npt.NDArray[np.float64]
     by_source: npt.NDArray[np.float64]
     constant: float
-    remainder: float
-    n_unlisted: int
+    smaller: float
+    n_smaller: int
+    beyond: float
+    n_beyond: int
     logit: float
     probability: float
     orders: OrderSums
     scale: float
+    through_mlps: bool = False
+
+    @property
+    def remainder(self) -> float:
+        """The exact sum of the paths not listed (logits)."""
+        return self.smaller + self.beyond
+
+    @property
+    def n_unlisted(self) -> int:
+        """How many those are."""
+        return self.n_smaller + self.n_beyond
 
     @cached_property
     def terms(self) -> tuple[PathTerm, ...]:
@@ -129,18 +140,27 @@ class Expansion:
             )
 
     @cached_property
+    def grouping(self) -> Grouping:
+        """The groups that its paths are summed in."""
+        return _grouping(
+            self.recording, self.orders.sources, self.through_mlps, self.n_unlisted == 0
+        )
+
+    @cached_property
     def groups(self) -> dict[str, float]:
-        """The sum of each group (logits): every path, listed or not, and b_U; they add up to
-        `total`. "virtual heads" is among them at any depth, 0 where there is one layer."""
-        sums = dict.fromkeys(all_groups(self.recording.weights.config.n_layers), 0.0)
-        for path, contribution in zip(self.paths, self.contributions, strict=True):
-            sums[group_of(path)] += float(contribution)
-        sums["positions and biases"] += self.constant
-        if self.n_unlisted:
-            deep = self.orders.sums[:, _DEEP_HEADS + 1 :].sum((1, 2))  # [source]
-            token = self.orders.sources.index(TOKEN)
-            sums["virtual heads"] += float(deep[token])
-            sums["positions and biases"] += float(np.delete(deep, token).sum())
+        """The sum of each group (logits): every path, listed or not, and b_U; but for rounding they
+        add up to `total`. "virtual heads" is among them at any depth, 0 where there is one layer.
+        """
+        grouping = self.grouping
+        sums = dict.fromkeys(grouping.summed, 0.0)
+        if grouping.all_listed:
+            for path, contribution in zip(self.paths, self.contributions, strict=True):
+                sums[grouping.of(path)] += float(contribution)
+        else:
+            for source, orders in zip(self.orders.sources, self.orders.by_source, strict=True):
+                for order, value in enumerate(orders):
+                    sums[grouping.of_sum(source, order)] += float(value)
+        sums[BIASES] += self.constant
         return sums
 
     @cached_property
@@ -149,14 +169,19 @@ class Expansion:
         return {path: place for place, path in enumerate(self.paths)}
 
     @cached_property
-    def nets(self) -> dict[Source | Head, float]:
-        """What all listed paths from each source, and through each head, add up to (logits)."""
-        sums: dict[Source | Head, float] = defaultdict(float)
-        for path, contribution in zip(self.paths, self.contributions.tolist(), strict=True):
-            sums[path.source] += contribution
-            for head in path.heads:
-                sums[head] += contribution
-        return dict(sums)
+    def nets(self) -> dict[Source | Step, float]:
+        """What all paths from each source, and through each head and MLP, add up to (logits),
+        listed or not."""
+        layers, heads = self.orders.through.shape
+        nets: dict[Source | Step, float] = {
+            source: self.orders.net(source) for source in self.orders.sources
+        }
+        for layer in range(layers):
+            for head in range(heads):
+                nets[Head(layer, head)] = self.orders.net(Head(layer, head))
+        for layer in range(len(self.orders.mlps)):
+            nets[Mlp(layer)] = self.orders.net(Mlp(layer))
+        return nets
 
     def term(self, path: Path) -> PathTerm:
         """The term of one listed path.
@@ -172,72 +197,107 @@ class Expansion:
         return (term for term in self.terms if head in term.path.heads)
 
 
-def expand(recording: Recording, target: Target) -> Expansion:
-    """The expansion of `target` into all paths; in models deeper than three layers, all paths of up
-    to two heads, the rest summed exactly as the remainder.
+def expand(
+    recording: Recording,
+    target: Target,
+    through_mlps: bool = False,
+    listed: int = LISTED,
+    few: int = FEW,
+) -> Expansion:
+    """The expansion of `target`; see expansion_steps."""
+    steps = expansion_steps(recording, target, through_mlps, listed, few)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            expansion: Expansion = end.value
+            return expansion
 
-    Held fixed: patterns and norm scales, as recorded.
+
+def expansion_steps(
+    recording: Recording,
+    target: Target,
+    through_mlps: bool = False,
+    listed: int = LISTED,
+    few: int = FEW,
+) -> Generator[Progress, None, Expansion]:
+    """The expansion of `target`: every path where there are few, else the largest of all paths of
+    up to two steps and of the longer ones that were found; the rest is summed exactly.
+
+    Held fixed: patterns and norm scales, as recorded; MLP outputs, or, with `through_mlps`, the
+    ratios of their neurons.
+
+    Args:
+        through_mlps: whether paths run on through MLPs.
+        listed: how many paths to list where there are more than `few`.
+        few: so many paths are all listed.
+
+    Raises:
+        CircuitviewError: for `through_mlps`, where the model's MLPs can't be linearised.
     """
+    if through_mlps and not recording.weights.mlps:
+        through_mlps = _require_mlps(recording)
+    grouping = _grouping(recording, path_sources(recording, through_mlps), through_mlps, True)
+    whole = grouping.n_paths <= few
+    if through_mlps:
+        longest = 2 * grouping.n_layers if whole else _STEPS_THROUGH_MLPS
+        count = few if whole else listed
+        found = yield from list_through_mlps(recording, target, count, longest)
+    elif whole:
+        found = list_all(recording, target)
+    else:
+        found = yield from list_largest(recording, target, listed)
     with torch.inference_mode():
-        return _expand(recording, target)
+        return _balanced_against(recording, target, found, through_mlps)
 
 
-def _expand(recording: Recording, target: Target) -> Expansion:
-    weights = recording.weights
-    L, H = weights.config.n_layers, weights.config.n_heads
-    most = L if L <= _ALL_PATHS_LAYERS else _DEEP_HEADS
-    w, v = grow_chains(recording, target, most)
-    sources = weights.sources
-    paths, places = path_table(L, H, most, sources)
-    rows = []
-    for source, place in zip(sources, places, strict=True):
-        chains = slice(None) if len(place) == len(v) else torch.from_numpy(place)
-        if source in (TOKEN, POSITION):
-            column = v[chains] @ recording.source(source).mT  # [chain, src]
-        else:
-            column = (v[chains] @ recording.source(source)[0]).unsqueeze(-1)  # [chain, 1]
-        rows.append(w[chains] * column)  # [chain, src]
-    by_source = torch.cat(rows).double().numpy()  # [path, src]
-    contributions = by_source.sum(-1)  # [path]
-    orders = order_sums(recording, target)
-    n_paths = sum(count_chains(L, H, above=source.layer) for source in sources)
-    logits = recording.logits[target.dest].double()  # [d_vocab]
-    chosen = [target.token] if target.versus is None else [target.token, target.versus]
-    return Expansion(
-        recording=recording,
-        target=target,
-        paths=paths,
-        contributions=contributions,
-        by_source=by_source,
-        constant=target.of(weights.b_U),
-        remainder=float(orders.by_order()[most + 1 :].sum()),
-        n_unlisted=n_paths - len(paths),
-        logit=target.of(logits),
-        probability=target.of(logits.softmax(-1)),
-        orders=orders,
-        scale=float(max(np.abs(contributions).max(), logits[chosen].abs().max())),
+def _grouping(
+    recording: Recording, sources: tuple[Source, ...], through_mlps: bool, all_listed: bool
+) -> Grouping:
+    config = recording.weights.config
+    return Grouping(
+        n_layers=config.n_layers,
+        n_heads=config.n_heads,
+        sources=sources,
+        through_mlps=through_mlps,
+        parallel=config.parallel_attn_mlp,
+        all_listed=all_listed,
     )
 
 
-def grow_chains(
-    recording: Recording, target: Target, most: int
-) -> tuple[Float[Tensor, "chain src"], Float[Tensor, "chain d_model"]]:
-    """The position part w and the direction part v of every chain of at most `most` heads, in the
-    order of path.chain_table."""
-    weights = recording.weights
-    H, D = weights.config.n_heads, weights.config.d_model
-    table = chain_table(weights.config.n_layers, H, most)
-    w = recording.stream.new_zeros(len(table.chains), len(recording.tokens))  # [chain, src]
-    v = recording.stream.new_zeros(len(table.chains), D)  # [chain, d_model]
-    w[0, target.dest] = 1 / recording.final_scale[target.dest]
-    v[0] = target.direction(weights)
-    end = 1
-    for start, stop, layer in table.steps:
-        size = H * (stop - start)
-        moved = w[start:stop] @ recording.pattern[layer]  # [head, chain, src]
-        w[end : end + size] = (moved / recording.ln_scale[layer]).flatten(0, 1)
-        values = v[start:stop] @ weights.W_O[layer].mT  # [head, chain, d_head]
-        v[end : end + size] = (values @ weights.W_V[layer].mT).flatten(0, 1)
-        end += size
-    assert end == len(table.chains)
-    return w, v
+def _require_mlps(recording: Recording) -> bool:
+    if recording.weights.config.attn_only:
+        return False  # without MLPs both expansions are the same
+    raise CircuitviewError(
+        f"{recording.prompt.model}: paths can't be carried on through its MLPs (mixtures of "
+        "experts, or a norm inside); show the expansion in which MLPs are sources"
+    )
+
+
+def _balanced_against(
+    recording: Recording, target: Target, found: Listed, through_mlps: bool
+) -> Expansion:
+    """The listed paths beside the exact sums of everything, and the model's own logit."""
+    orders = order_sums(recording, target, through_mlps)
+    n_paths = _grouping(recording, orders.sources, through_mlps, True).n_paths
+    longer = float(orders.by_order()[found.worked_out + 1 :].sum())
+    logits = recording.logits[target.dest].double()  # [d_vocab]
+    chosen = [target.token] if target.versus is None else [target.token, target.versus]
+    largest = np.abs(found.contributions).max(initial=0.0)
+    return Expansion(
+        recording=recording,
+        target=target,
+        paths=found.paths,
+        contributions=found.contributions,
+        by_source=found.by_source,
+        constant=target.constant(recording.weights),
+        smaller=found.smaller,
+        n_smaller=found.n_smaller,
+        beyond=longer - found.longer,
+        n_beyond=n_paths - len(found.paths) - found.n_smaller,
+        logit=target.of(logits),
+        probability=target.of(recording.probabilities(target.dest)),
+        orders=orders,
+        scale=float(max(largest, logits[chosen].abs().max())),
+        through_mlps=through_mlps,
+    )

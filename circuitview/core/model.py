@@ -1,55 +1,124 @@
-"""A model that is open: its weights in the precisions asked for, its tokenizer, its name."""
+"""A model that is open: what every kind of checkpoint becomes."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
+from typing import ClassVar
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
-from circuitview.core.names import DtypeName
+from circuitview.core.names import CircuitviewError, DtypeName, Head
+from circuitview.core.observation import Observation
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
-from circuitview.core.runner import run
+from circuitview.core.runner import observe, run
 from circuitview.core.tokenizer import Tokenizer
+from circuitview.core.value_side import ValueSide
 from circuitview.core.weights import Weights
 
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "float64": torch.float64}
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Model(ABC):
     """An open checkpoint.
 
     Attributes:
-        name: a bundled name, or the folder's.
+        name: a bundled name, the folder's, or the file's.
         folder: where it was opened.
         config: sizes and kinds.
         tokenizer: text to tokens.
-        exact: folded weights in float64.
+        device: where it computes, "cpu" or "cuda".
+        dtypes: the precisions that it can run in.
+        stored: the precision that its file holds, as torch names it ("bfloat16"); it is widened.
     """
 
     name: str
     folder: FilePath
     config: ModelConfig
     tokenizer: Tokenizer
-    exact: Weights
-    _cast: dict[torch.dtype, Weights] = field(default_factory=dict, repr=False)
+    device: str = "cpu"
+    stored: str = "float32"
+    dtypes: ClassVar[tuple[DtypeName, ...]] = ("float32", "float64")
 
-    def weights(self, dtype: DtypeName = "float32") -> Weights:
-        """The folded weights in `dtype`, rounded once from float64."""
-        wanted = DTYPES[dtype]
-        if wanted not in self._cast:
-            self._cast[wanted] = self.exact.to(wanted)
-        return self._cast[wanted]
+    @abstractmethod
+    def weights(self, dtype: DtypeName = "float32") -> ValueSide:
+        """The value side in `dtype`."""
+
+    @abstractmethod
+    def run(
+        self, prompt: Prompt, dtype: DtypeName = "float32", edits: Edits | None = None
+    ) -> Recording:
+        """The recording of `prompt`.
+
+        Raises:
+            CircuitviewError: where the prompt is longer than the model's context, a token lies
+                outside its vocabulary, or the model can't run in `dtype`.
+        """
+
+    @abstractmethod
+    def observe(self, prompt: Prompt, dtype: DtypeName = "float32") -> Observation:
+        """What a plain run of the model itself did, layer by layer, for check.py to compare with
+        the recording."""
 
     def prompt(self, text: str, prepend_bos: bool | None = None) -> Prompt:
         """The tokens of `text`; see Tokenizer.encode for BOS and errors."""
         ids = self.tokenizer.encode(text, prepend_bos)
         return Prompt(self.name, ids, tuple(self.tokenizer.label(token) for token in ids))
 
+    def scores(self, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
+        """The attention scores of one head of `recording`, before softmax; 0 in the future."""
+        if recording.scores is None:
+            raise NotImplementedError("a model that keeps no scores computes them here")
+        return recording.scores[head.layer, head.head]
+
+    def require(self, dtype: DtypeName) -> None:
+        """Pass only a precision that the model can run in.
+
+        Raises:
+            CircuitviewError: naming those that it can.
+        """
+        if dtype not in self.dtypes:
+            raise CircuitviewError(
+                f"{self.name} runs in {', '.join(self.dtypes)}, not in {dtype}: the program that "
+                "its family comes from computes parts of it in float32; choose float32"
+            )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NativeModel(Model):
+    """A model that runner.py runs straight from its folded weights.
+
+    Attributes:
+        folded: folds the weights, in float64 whatever the file holds, and rounds them to the
+            precision asked for. Called once for each.
+    """
+
+    folded: Callable[[torch.dtype], Weights]
+    _folded: dict[torch.dtype, Weights] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def exact(self) -> Weights:
+        """The folded weights in float64."""
+        return self.weights("float64")
+
+    def weights(self, dtype: DtypeName = "float32") -> Weights:
+        """The folded weights in `dtype`, rounded once from float64."""
+        wanted = DTYPES[dtype]
+        if wanted not in self._folded:
+            self._folded[wanted] = self.folded(wanted)
+        return self._folded[wanted]
+
     def run(
         self, prompt: Prompt, dtype: DtypeName = "float32", edits: Edits | None = None
     ) -> Recording:
         """The recording of `prompt`; see runner.run for cost and errors."""
         return run(self.weights(dtype), prompt, edits)
+
+    def observe(self, prompt: Prompt, dtype: DtypeName = "float32") -> Observation:
+        return observe(self.weights(dtype), prompt)

@@ -43,18 +43,31 @@ class Head:
         return cls(layer, head)
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class Mlp:
+    """The MLP of one layer, where a path runs through it; prints as "mlp 3"."""
+
+    layer: int
+
+    def __str__(self) -> str:
+        return f"mlp {self.layer}"
+
+
+Step = Head | Mlp
 AttentionMode = Literal["pattern", "scores", "value-weighted"]
 OVSense = Literal["token", "everything"]
 DtypeName = Literal["float32", "float64"]
-SourceKind = Literal["token", "position", "bias", "mlp"]
+SourceKind = Literal["token", "position", "bias", "mlp", "mlp bias"]
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Source:
     """What writes to the residual stream without reading it: where a path starts.
 
-    `layer` is -1 for the token and position embeddings, which stand before layer 0; for "bias" and
-    "mlp" it is the layer that writes. A path may run only through heads of later layers.
+    `layer` is -1 for the token and position embeddings, which stand before layer 0; for the others
+    it is the layer that writes: its attention's biases ("bias"), its MLP's recorded output ("mlp")
+    or, where paths are carried on through MLPs, only what the MLP's biases make ("mlp bias"). A
+    path may run only through heads of later layers.
     """
 
     kind: SourceKind
@@ -65,7 +78,7 @@ class Source:
 
     @classmethod
     def parse(cls, text: str) -> "Source":
-        """The source that `text` names: "token", "position", "bias 0", "mlp 3".
+        """The source that `text` names: "token", "position", "bias 0", "mlp 3", "mlp bias 3".
 
         Raises:
             CircuitviewError: where `text` is none of these.
@@ -79,6 +92,8 @@ class Source:
                 return cls("bias", int(layer))
             case ["mlp", layer] if layer.isdecimal():
                 return cls("mlp", int(layer))
+            case ["mlp", "bias", layer] if layer.isdecimal():
+                return cls("mlp bias", int(layer))
         raise CircuitviewError(f"{text!r} is not a source: write token, position, bias 0 or mlp 0")
 
 

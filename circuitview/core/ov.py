@@ -66,13 +66,16 @@ def ov_breakdown(
     """
     with torch.inference_mode():
         weights, dest = recording.weights, target.dest
-        first = heads[0].layer
+        first, last = heads[0].layer, heads[-1].layer
         read = recording.source(TOKEN) if sense == "token" else recording.stream[first]
-        read = read / (recording.ln_scale[first] * recording.final_scale[dest]).unsqueeze(-1)
+        scale = recording.ln_scale[first] * recording.final_scale[dest]  # [src]
+        if recording.post_scale is not None:
+            scale = scale * recording.post_scale[last, dest]
+        read = read / scale.unsqueeze(-1)  # [src, d_model]
         weight = chain_weight(recording, heads, slice(dest, dest + 1))[0]  # [src]
         written = chain_written(recording, heads, read)  # [src, d_model]
         value = (written @ target.direction(weights)).double()  # [src]
-        columns = written @ weights.W_U  # [src, d_vocab]
+        columns = weights.read_out(written)  # [src, d_vocab]
         k = min(n_tokens, columns.shape[-1])
         return OVBreakdown(
             heads=heads,
@@ -104,11 +107,15 @@ def head_totals(recording: Recording, target: Target) -> Float[Tensor, "layer he
     with torch.inference_mode():
         weights, dest = recording.weights, target.dest
         direction = target.direction(weights) / recording.final_scale[dest]  # [d_model]
-        read = recording.stream[:-1] / recording.ln_scale.unsqueeze(-1)  # [layer, src, d_model]
-        column = torch.einsum("lhed,d->lhe", weights.W_O, direction)  # [layer, head, d_head]
-        column = torch.einsum("lhde,lhe->lhd", weights.W_V, column)  # [layer, head, d_model]
-        value = torch.einsum("lsd,lhd->lhs", read, column)  # [layer, head, src]
-        return (recording.pattern[:, :, dest] * value).double().sum(-1)  # [layer, head]
+        totals = []
+        for layer in range(weights.config.n_layers):
+            read = recording.stream[layer] / recording.ln_scale[layer].unsqueeze(-1)
+            values = read @ weights.W_V[layer]  # [kv_head, src, d_head]
+            column = weights.W_O[layer] @ direction  # [head, d_head]
+            by_head = values.repeat_interleave(weights.group, 0)  # [head, src, d_head]
+            value = torch.einsum("hse,he->hs", by_head, column)  # [head, src]
+            totals.append((recording.moved(layer)[:, dest] * value).double().sum(-1))  # [head]
+        return torch.stack(totals)  # [layer, head]
 
 
 def strongest_head(recording: Recording, target: Target) -> Head:

@@ -1,4 +1,8 @@
-"""End-to-end paths: a source and a chain of heads in rising layers. Pure values, nothing heavy."""
+"""End-to-end paths: a source and a chain of heads in rising layers. Pure values, nothing heavy.
+
+In the expansion that carries paths on through MLPs a chain may also step through MLPs; a layer's
+MLP comes after its heads.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,49 +12,76 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from circuitview.core.names import TOKEN, CircuitviewError, Head, Source
+from circuitview.core.names import CircuitviewError, Head, Mlp, Source, Step
 
-PathKind = Literal["direct", "head", "virtual head"]
+PathKind = Literal["direct", "head", "virtual head", "through MLPs"]
 _KINDS: tuple[PathKind, ...] = ("direct", "head", "virtual head")
 
 
-@dataclass(frozen=True, order=True, slots=True)
+def depth(thing: Source | Step) -> int:
+    """Where something stands on the way through the model: layer l's heads and biases at 2 l, its
+    MLP at 2 l + 1, the embeddings below all of them."""
+    match thing:
+        case Source(kind, layer):
+            return 2 * layer + (kind in ("mlp", "mlp bias"))
+        case Head(layer, _):
+            return 2 * layer
+        case Mlp(layer):
+            return 2 * layer + 1
+
+
+@dataclass(frozen=True, slots=True)
 class Path:
     """A path through the model, and the identity of everything drawn for it.
 
     Attributes:
         source: where it starts.
-        heads: what it runs through, nearest the source first; layers strictly rise.
+        steps: what it runs through, nearest the source first: heads, and MLPs where the expansion
+            carries paths on through them. Their depths strictly rise.
     """
 
     source: Source
-    heads: tuple[Head, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The heads among its steps."""
+        return tuple(step for step in self.steps if isinstance(step, Head))
 
     @property
     def kind(self) -> PathKind:
-        """How many heads it has, whatever its source: none, one or more."""
-        return _KINDS[min(len(self.heads), 2)]
+        """How many heads it has, whatever its source: none, one or more; or that it has an MLP."""
+        if any(isinstance(step, Mlp) for step in self.steps):
+            return "through MLPs"
+        return _KINDS[min(len(self.steps), 2)]
 
     @property
     def label(self) -> str:
-        return " > ".join([str(self.source), *map(str, self.heads)])
+        return " > ".join([str(self.source), *map(str, self.steps)])
 
     def __str__(self) -> str:
         return self.label
 
     @classmethod
     def parse(cls, text: str) -> "Path":
-        """The path that a label names: "token > 0.3 > 1.4".
+        """The path that a label names: "token > 0.3 > 1.4", "token > mlp 0 > 1.4".
 
         Raises:
             CircuitviewError: where it names none, or its layers don't rise.
         """
-        source, *heads = text.split(">")
-        path = cls(Source.parse(source.strip()), tuple(Head.parse(head) for head in heads))
-        layers = [path.source.layer, *(head.layer for head in path.heads)]
-        if any(later <= earlier for earlier, later in pairwise(layers)):
+        source, *steps = text.split(">")
+        path = cls(Source.parse(source.strip()), tuple(_step(step) for step in steps))
+        depths = [depth(path.source), *(depth(step) for step in path.steps)]
+        if any(later <= earlier for earlier, later in pairwise(depths)):
             raise CircuitviewError(f"{text!r} is not a path: layers must rise from left to right")
         return path
+
+
+def _step(text: str) -> Step:
+    match text.split():
+        case ["mlp", layer] if layer.isdecimal():
+            return Mlp(int(layer))
+    return Head.parse(text)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,31 +96,6 @@ class PathTerm:
     path: Path
     contribution: float
     by_source: npt.NDArray[np.float64]
-
-
-def group_of(path: Path) -> str:
-    """The group that a path is summed in: "direct", "layer-0 heads", …, "virtual heads" for paths
-    that start at the token; "positions and biases" for all others."""
-    if path.source != TOKEN:
-        return "positions and biases"
-    match path.heads:
-        case ():
-            return "direct"
-        case (head,):
-            return f"layer-{head.layer} heads"
-    return "virtual heads"
-
-
-def all_groups(n_layers: int) -> tuple[str, ...]:
-    """The groups that are summed, the same at any depth but for the layers: who reads them need
-    not ask how deep a model is."""
-    layers = (f"layer-{layer} heads" for layer in range(n_layers))
-    return ("direct", *layers, "virtual heads", "positions and biases")
-
-
-def group_names(n_layers: int) -> tuple[str, ...]:
-    """The groups that are shown, in this order: without a second layer no heads compose."""
-    return tuple(name for name in all_groups(n_layers) if n_layers > 1 or name != "virtual heads")
 
 
 def count_chains(n_layers: int, n_heads: int, most: int | None = None, above: int = -1) -> int:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from circuitview.core.names import Head, Source
+from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.path import Path
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
@@ -78,14 +78,41 @@ def path_vector(recording: Recording, path: Path) -> Float[Tensor, "pos d_model"
     exactly its contribution. Held fixed: patterns and norm scales, as recorded.
     """
     with torch.inference_mode():
-        weights = recording.weights
         written = recording.source(path.source)  # [pos, d_model]
-        for head in path.heads:
-            read = written / recording.ln_scale[head.layer].unsqueeze(-1)  # [src, d_model]
-            values = read @ weights.W_V[head.layer, head.head]  # [src, d_head]
-            mixed = recording.pattern[head.layer, head.head] @ values  # [dest, d_head]
-            written = mixed @ weights.W_O[head.layer, head.head]  # [dest, d_model]
+        for step in path.steps:
+            if isinstance(step, Mlp):
+                written = through_mlp(recording, step.layer, written)  # [pos, d_model]
+            else:
+                written = _through_head(recording, step, written)  # [dest, d_model]
         return written
+
+
+def _through_head(
+    recording: Recording, head: Head, stream: Float[Tensor, "src d_model"]
+) -> Float[Tensor, "dest d_model"]:
+    """What one head makes of a stream, value bias left out."""
+    weights = recording.weights
+    read = stream / recording.ln_scale[head.layer].unsqueeze(-1)  # [src, d_model]
+    values = read @ weights.W_V_of(head)  # [src, d_head]
+    mixed = recording.pattern[head.layer, head.head] @ values  # [dest, d_head]
+    written = mixed @ weights.W_O_of(head)  # [dest, d_model]
+    if recording.post_scale is None:
+        return written
+    return written / recording.post_scale[head.layer].unsqueeze(-1)
+
+
+def through_mlp(
+    recording: Recording, layer: int, stream: Float[Tensor, "pos d_model"]
+) -> Float[Tensor, "pos d_model"]:
+    """What the MLP of `layer` makes of a part of its stream, biases left out, with each neuron's
+    nonlinearity held at its recorded ratio."""
+    mlp = recording.weights.mlps[layer]
+    ratio = recording.mlp_ratio(layer)  # [pos, d_mlp]
+    read = mlp.normed(stream, recording.into_mlp_scale(layer))  # [pos, d_model]
+    written = (ratio * (read @ mlp.W_in)) @ mlp.W_out  # [pos, d_model]
+    if recording.mlp_post_scale is not None:
+        written = written / recording.mlp_post_scale[layer].unsqueeze(-1)
+    return written if mlp.out_gain is None else written * mlp.out_gain
 
 
 def _through_layer(
@@ -94,6 +121,6 @@ def _through_layer(
     """What each head of `layer` makes of streams, value biases left out."""
     weights = recording.weights
     read = stream / recording.ln_scale[layer].unsqueeze(-1)  # [path, src, d_model]
-    values = read @ weights.W_V[layer].unsqueeze(1)  # [head, path, src, d_head]
-    mixed = recording.pattern[layer].unsqueeze(1) @ values  # [head, path, dest, d_head]
+    values = read @ weights.head_W_V(layer).unsqueeze(1)  # [head, path, src, d_head]
+    mixed = recording.moved(layer).unsqueeze(1) @ values  # [head, path, dest, d_head]
     return mixed @ weights.W_O[layer].unsqueeze(1)  # [head, path, dest, d_model]

@@ -1,16 +1,25 @@
-"""The forward pass of an attention-only model, straight from its folded weights.
+"""The forward pass of a transformer, straight from its folded weights.
 
-Cost for n tokens, in multiplications: n_layers x (4 n d_model n_heads d_head + 2 n² n_heads d_head)
+Attention-only or with MLPs, plain or gated, behind attention or beside it; learned, shortformer,
+rotary or no positions; heads that share keys and values. Cost for n tokens, in multiplications:
+n_layers x (4 n d_model n_heads d_head + 2 n² n_heads d_head + 2 or 3 n d_model d_mlp)
 + n d_model d_vocab. The logits of all positions are kept, so that a change of dest or target needs
 no second run.
 """
+
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
+from circuitview.core.frozen import run_frozen
+from circuitview.core.mlp import MLP
 from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.observation import LayerOutputs, Observation
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
 from circuitview.core.weights import Weights
@@ -25,8 +34,8 @@ def run(weights: Weights, prompt: Prompt, edits: Edits | None = None) -> Recordi
         edits: what to change; None runs the model as it is.
 
     Raises:
-        CircuitviewError: where the prompt is longer than the model's context, or a token lies
-            outside its vocabulary.
+        CircuitviewError: where the prompt is longer than the model's context, a token lies outside
+            its vocabulary, or a frozen run has another length.
     """
     config, edits = weights.config, edits or Edits()
     n = len(prompt)
@@ -36,56 +45,184 @@ def run(weights: Weights, prompt: Prompt, edits: Edits | None = None) -> Recordi
         )
     if not all(0 <= token < config.d_vocab for token in prompt.token_ids):
         raise CircuitviewError(f"a token id lies outside the vocabulary of {config.d_vocab}")
+    if edits.frozen is not None:
+        return run_frozen(_imposed(edits.frozen, weights, prompt), edits.zeroed)
     with torch.inference_mode():
-        return _run(weights, prompt, edits)
+        return _run(weights, prompt, edits.zeroed)
 
 
-def _run(weights: Weights, prompt: Prompt, edits: Edits) -> Recording:
+def _imposed(frozen: Recording, weights: Weights, prompt: Prompt) -> Recording:
+    """`frozen` with the weights and the embeddings of this run: it may be another prompt's, or
+    another model's."""
+    if len(frozen.tokens) != len(prompt):
+        raise CircuitviewError(
+            f"the prompt has {len(prompt)} tokens, the frozen run {len(frozen.tokens)}; "
+            "give it as many"
+        )
+    with torch.inference_mode():
+        tokens = torch.tensor(prompt.token_ids)
+        return replace(
+            frozen,
+            prompt=prompt,
+            weights=weights,
+            tokens=tokens,
+            embedding=weights.W_E[tokens],
+            positions=None if weights.W_pos is None else weights.W_pos[: len(tokens)],
+        )
+
+
+def _run(weights: Weights, prompt: Prompt, zeroed: frozenset[Head]) -> Recording:
     config = weights.config
     tokens = torch.tensor(prompt.token_ids)
-    n = len(tokens)
-    L, H, dh = config.n_layers, config.n_heads, config.d_head
-    future = torch.ones(n, n, dtype=torch.bool).triu(1)  # [dest, src]
-    stream = weights.W_E.new_empty(L + 1, n, config.d_model)
-    scores = stream.new_zeros(L, H, n, n)
-    pattern, z = torch.zeros_like(scores), stream.new_empty(L, H, n, dh)
-    ln_scale = stream.new_ones(L, n)
-    stream[0] = weights.W_E[tokens]  # [pos, d_model]
-    if weights.W_pos is not None:
-        stream[0] += weights.W_pos[:n]
+    n, L, H, D = len(tokens), config.n_layers, config.n_heads, config.d_model
+    stream = weights.W_E.new_empty(L + 1, n, D)
+    scores, pattern = stream.new_zeros(L, H, n, n), stream.new_zeros(L, H, n, n)
+    z, ln_scale = stream.new_empty(L, H, n, config.d_head), stream.new_ones(L, n)
+    mlp_out = mlp_scale = None
+    if weights.blocks:
+        mlp_out, mlp_scale = stream.new_empty(L, n, D), stream.new_ones(L, n)
+    embedding = weights.W_E[tokens]  # [pos, d_model]
+    positions = None if weights.W_pos is None else weights.W_pos[:n]  # [pos, d_model]
+    stream[0] = embedding if positions is None else embedding + positions
     for layer in range(L):
         x = stream[layer]
-        ln_scale[layer] = (
-            _scale(weights, x) if edits.frozen is None else edits.frozen.ln_scale[layer]
-        )
+        ln_scale[layer] = _scale(config, x)
         normed = x / ln_scale[layer].unsqueeze(-1)  # [pos, d_model]
-        q = normed @ weights.W_Q[layer] + weights.b_Q[layer].unsqueeze(1)  # [head, pos, d_head]
-        k = normed @ weights.W_K[layer] + weights.b_K[layer].unsqueeze(1)  # [head, pos, d_head]
-        v = normed @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)  # [head, pos, d_head]
-        if weights.pos_Q is not None and weights.pos_K is not None:
-            q = q + weights.pos_Q[layer, :, :n]
-            k = k + weights.pos_K[layer, :, :n]
-        scores[layer] = (q @ k.mT / config.score_scale).masked_fill(future, 0.0)
-        if edits.frozen is None:
-            pattern[layer] = scores[layer].masked_fill(future, -torch.inf).softmax(-1)
-        else:
-            pattern[layer] = edits.frozen.pattern[layer]
-        z[layer] = pattern[layer] @ v  # [head, pos, d_head]
-        for head in range(H):
-            if Head(layer, head) in edits.zeroed:
-                z[layer, head] = 0.0
-        written = (z[layer] @ weights.W_O[layer]).sum(0)  # [pos, d_model]
-        stream[layer + 1] = x + written + weights.b_O[layer]
+        scores[layer], pattern[layer], z[layer] = _attend(weights, layer, normed)
+        for head in zeroed:
+            if head.layer == layer:
+                z[layer, head.head] = 0.0
+        attn_out = _written(weights, layer, z[layer])  # [pos, d_model]
+        stream[layer + 1] = x + attn_out
+        if mlp_out is not None and mlp_scale is not None:
+            read = x if config.parallel_attn_mlp else stream[layer + 1]
+            mlp_scale[layer] = _scale(config, read)
+            mlp_out[layer] = mlp_output(weights.blocks[layer], read, mlp_scale[layer])
+            stream[layer + 1] += mlp_out[layer]
     last = stream[L]
-    final_scale = _scale(weights, last) if edits.frozen is None else edits.frozen.final_scale
+    final_scale = _scale(config, last)
     logits = (last / final_scale.unsqueeze(-1)) @ weights.W_U + weights.b_U  # [pos, d_vocab]
     return Recording(
-        prompt, weights, tokens, scores, pattern, z, stream, ln_scale, final_scale, logits
+        prompt=prompt,
+        weights=weights,
+        tokens=tokens,
+        pattern=pattern,
+        z=z,
+        stream=stream,
+        ln_scale=ln_scale,
+        final_scale=final_scale,
+        logits=logits,
+        embedding=embedding,
+        positions=positions,
+        mlp_out=mlp_out,
+        mlp_scale=mlp_scale,
+        scores=scores,
+        rerun=partial(run, weights, prompt),
     )
 
 
-def _scale(weights: Weights, x: Float[Tensor, "pos d_model"]) -> Float[Tensor, " pos"]:
+def _attend(
+    weights: Weights, layer: int, normed: Float[Tensor, "pos d_model"]
+) -> tuple[
+    Float[Tensor, "head dest src"], Float[Tensor, "head dest src"], Float[Tensor, "head pos d_head"]
+]:
+    """The scores (0 in the future), the pattern and z of one layer's heads."""
+    config, n, group = weights.config, len(normed), weights.group
+    q = normed @ weights.W_Q[layer] + weights.b_Q[layer].unsqueeze(1)  # [head, pos, d_head]
+    k = normed @ weights.W_K[layer] + weights.b_K[layer].unsqueeze(1)  # [kv_head, pos, d_head]
+    v = normed @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)  # [kv_head, pos, d_head]
+    if weights.pos_Q is not None and weights.pos_K is not None:
+        q, k = q + weights.pos_Q[layer, :, :n], k + weights.pos_K[layer, :, :n]
+    if config.n_rotated:
+        cos, sin = rotation(config, n, q.dtype)
+        q, k = rotate(config, q, cos, sin), rotate(config, k, cos, sin)
+    if group > 1:
+        k, v = k.repeat_interleave(group, 0), v.repeat_interleave(group, 0)
+    future = torch.ones(n, n, dtype=torch.bool).triu(1)  # [dest, src]
+    scores = (q @ k.mT / config.score_scale).masked_fill(future, 0.0)  # [head, dest, src]
+    pattern = scores.masked_fill(future, -torch.inf).softmax(-1)
+    return scores, pattern, pattern @ v  # .., .., [head, dest, d_head]
+
+
+def _written(
+    weights: Weights, layer: int, z: Float[Tensor, "head pos d_head"]
+) -> Float[Tensor, "pos d_model"]:
+    """What one layer's attention adds to the stream."""
+    flat = z.transpose(0, 1).flatten(1)  # [pos, head x d_head]
+    return flat @ weights.W_O[layer].flatten(0, 1) + weights.b_O[layer]  # [pos, d_model]
+
+
+def mlp_output(
+    mlp: MLP, stream: Float[Tensor, "pos d_model"], scale: Float[Tensor, " pos"]
+) -> Float[Tensor, "pos d_model"]:
+    """What an MLP of folded weights adds to the stream that it reads."""
+    read = mlp.normed(stream, scale)
+    neurons = read @ mlp.W_in + mlp.b_in  # [pos, d_mlp]
+    if mlp.W_gate is None:
+        neurons = mlp.act(neurons)
+    else:
+        gate = read @ mlp.W_gate  # [pos, d_mlp]
+        neurons = mlp.act(gate if mlp.b_gate is None else gate + mlp.b_gate) * neurons
+    return neurons @ mlp.W_out + mlp.b_out  # [pos, d_model]
+
+
+@lru_cache(maxsize=8)
+def rotation(
+    config: ModelConfig, n: int, dtype: torch.dtype
+) -> tuple[Float[Tensor, "pos n_rotated"], Float[Tensor, "pos n_rotated"]]:
+    """Cosine and sine of the angle by which rotary positions turn each number at each position.
+
+    Source: Su et al. 2021, RoFormer.
+    """
+    half = config.n_rotated // 2
+    turns = config.rotary_base ** (-torch.arange(half, dtype=torch.float64) / half)  # [pair]
+    turns = turns.repeat_interleave(2) if config.rotary_adjacent_pairs else turns.repeat(2)
+    angle = torch.arange(n, dtype=torch.float64).unsqueeze(-1) * turns  # [pos, n_rotated]
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def rotate(
+    config: ModelConfig,
+    x: Float[Tensor, "*batch pos d_head"],
+    cos: Float[Tensor, "pos n_rotated"],
+    sin: Float[Tensor, "pos n_rotated"],
+) -> Float[Tensor, "*batch pos d_head"]:
+    """`x` turned by its position, pair by pair: linear in x."""
+    turned, rest = x[..., : config.n_rotated], x[..., config.n_rotated :]
+    if config.rotary_adjacent_pairs:
+        across = torch.stack((-turned[..., 1::2], turned[..., ::2]), -1).flatten(-2)
+    else:
+        first, second = turned.chunk(2, -1)
+        across = torch.cat((-second, first), -1)
+    return torch.cat((turned * cos + across * sin, rest), -1)
+
+
+def _scale(config: ModelConfig, x: Float[Tensor, "pos d_model"]) -> Float[Tensor, " pos"]:
     """What the norm divides by. Folded weights write a centred stream, so LN needs no centring."""
-    if weights.config.norm is None:
+    if config.norm is None:
         return x.new_ones(len(x))
-    return (x.square().mean(-1) + weights.config.eps).sqrt()  # [pos]
+    return (x.square().mean(-1) + config.eps).sqrt()  # [pos]
+
+
+def observe(weights: Weights, prompt: Prompt) -> Observation:
+    """A plain run of `prompt`, layer by layer."""
+    recording = run(weights, prompt)
+    parallel = weights.config.parallel_attn_mlp
+    mlp_out = recording.mlp_out
+    with torch.inference_mode():
+        layers = []
+        for layer in range(weights.config.n_layers):
+            attn_out = _written(weights, layer, recording.z[layer])  # [pos, d_model]
+            resid_pre = recording.stream[layer]
+            layers.append(
+                LayerOutputs(
+                    resid_pre=resid_pre,
+                    resid_mid=None if mlp_out is None or parallel else resid_pre + attn_out,
+                    resid_post=recording.stream[layer + 1],
+                    attn_out=attn_out,
+                    mlp_out=None if mlp_out is None else mlp_out[layer],
+                    z=recording.z[layer],
+                    pattern=recording.pattern[layer],
+                )
+            )
+        return Observation(layers=tuple(layers), logits=recording.logits)

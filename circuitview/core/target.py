@@ -8,7 +8,7 @@ from torch import Tensor
 from circuitview.core.names import CircuitviewError
 from circuitview.core.recording import Recording
 from circuitview.core.tokenizer import Tokenizer
-from circuitview.core.weights import Weights
+from circuitview.core.value_side import ValueSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,21 @@ class Target:
     def __str__(self) -> str:
         return self.label if self.versus is None else f"{self.label} − {self.versus_label}"
 
-    def direction(self, weights: Weights) -> Float[Tensor, " d_model"]:
-        """u: the column of W_U, or the difference of two."""
-        u = weights.W_U[:, self.token]  # [d_model]
-        return u if self.versus is None else u - weights.W_U[:, self.versus]
+    def direction(self, weights: ValueSide) -> Float[Tensor, " d_model"]:
+        """u: what the logit reads of the stream, or the difference of two; see
+        ValueSide.direction."""
+        u = weights.direction(self.token)  # [d_model]
+        return u if self.versus is None else u - weights.direction(self.versus)
+
+    def constant(self, weights: ValueSide) -> float:
+        """What is added whatever is in the stream, or the difference of two [logits]."""
+        constant = weights.constant(self.token)
+        return constant if self.versus is None else constant - weights.constant(self.versus)
 
     def of(self, values: Float[Tensor, " d_vocab"]) -> float:
         """The token's entry of `values`, or the difference of the two entries, in float64.
 
-        Of b_U it is the constant, of the logits at dest the model's own logit [logits].
+        Of the logits at dest it is the model's own logit [logits].
         """
         value = float(values[self.token])
         return value if self.versus is None else value - float(values[self.versus])

@@ -64,12 +64,15 @@ class Tokenizer:
         inner: the Hugging Face tokenizer.
         bos_token_id: the token that stands before a prompt, or None where the model has none.
         d_vocab: how many tokens the model has; labels exist for all of them.
+        where: its file, for messages.
+        bos_by_default: whether a prompt starts with BOS where nobody says whether it should.
     """
 
     inner: HuggingFaceTokenizer
     bos_token_id: int | None
     d_vocab: int
     where: str = field(default="tokenizer.json")
+    bos_by_default: bool = True
 
     @cached_property
     def _byte_level(self) -> bool:
@@ -154,9 +157,8 @@ class Tokenizer:
         ids = self._pieces(text)
         if not ids:
             raise CircuitviewError("the prompt is empty; type some text")
-        wanted = prepend_bos is not False and self.bos_token_id is not None
-        if wanted and ids[0] != self.bos_token_id:
-            assert self.bos_token_id is not None
+        wanted = self.bos_by_default if prepend_bos is None else prepend_bos
+        if wanted and self.bos_token_id is not None and ids[0] != self.bos_token_id:
             ids = (self.bos_token_id, *ids)
         return ids
 
@@ -203,12 +205,19 @@ class Tokenizer:
         """
         if not text:
             raise CircuitviewError(f"the {what} is empty; name a token")
+        typed = self._single(text)
+        if typed is not None and self.text(typed) == text:
+            return typed
+        # SentencePiece puts a space before every text, so that "tea" would become " tea", and
+        # " tea" two tokens: what was typed is the text of one token, if it is that of any.
+        exact = self._tokens_of_text.get(text, ())
+        if len(exact) == 1:
+            return exact[0]
+        if typed is not None:
+            return typed
         if text in self._token_of_label:
-            typed = self._single(text)
-            return self._token_of_label[text] if typed is None else typed
+            return self._token_of_label[text]
         ids = self._pieces(text)
-        if len(ids) == 1:
-            return ids[0]
         parts = " ".join(repr(self.text(token) or self.label(token)) for token in ids[:_FEW])
         parts += " …" if len(ids) > _FEW else ""
         spaced = " " + text
@@ -222,6 +231,15 @@ class Tokenizer:
         except CircuitviewError:
             return None
         return ids[0] if len(ids) == 1 else None
+
+    @cached_property
+    def _tokens_of_text(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for token in range(self.d_vocab):
+            text = self.text(token)
+            if text is not None:
+                found.setdefault(text, []).append(token)
+        return found
 
     @cached_property
     def _token_of_label(self) -> dict[str, int]:
@@ -243,16 +261,28 @@ def open_tokenizer(path: FilePath, bos_token_id: int | None, d_vocab: int) -> To
         raise CircuitviewError(
             f"{path}: not a tokenizer ({_one_line(error)}); save it again"
         ) from None
-    largest = max(inner.get_vocab().values(), default=0)
+    return wrap_tokenizer(inner, bos_token_id, d_vocab, str(path))
+
+
+def wrap_tokenizer(
+    inner: HuggingFaceTokenizer, bos_token_id: int | None, d_vocab: int, where: str
+) -> Tokenizer:
+    """A tokenizer that is in memory already; `where` names it in messages.
+
+    Raises:
+        CircuitviewError: where it has more tokens than the model.
+    """
+    # Tokens added later may lie outside, as padding mostly does; a text that has one is refused.
+    largest = max(inner.get_vocab(with_added_tokens=False).values(), default=0)
     if largest >= d_vocab:
         raise CircuitviewError(
-            f"{path}: has token {largest}, config.json gives the model a vocabulary of {d_vocab}; "
+            f"{where}: has token {largest}, config.json gives the model a vocabulary of {d_vocab}; "
             "the tokenizer belongs to another model"
         )
     # A file may ask for both; then what the model reads would not be what was typed.
     inner.no_truncation()
     inner.no_padding()
-    return Tokenizer(inner, bos_token_id, d_vocab, str(path))
+    return Tokenizer(inner, bos_token_id, d_vocab, where)
 
 
 def _one_line(error: Exception) -> str:

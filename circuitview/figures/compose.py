@@ -23,6 +23,7 @@ from circuitview.figures.ov_bars import ov_figure as bars_figure
 from circuitview.figures.path_table import TableRow, table_figure
 from circuitview.figures.theme import Theme
 from circuitview.session import numbers
+from circuitview.session.expansions import before_soft_cap, expansion_shown, held_fixed
 
 if TYPE_CHECKING:  # torch loads only where something is computed
     from circuitview.core.expansion import Expansion
@@ -47,6 +48,7 @@ def provenance(expansion: "Expansion") -> str:
     prompt, target = expansion.recording.prompt, expansion.target
     versus = "" if target.versus is None else f" − {target.versus_label} (id {target.versus})"
     error = numbers.error(expansion.error)
+    shown, capped = expansion_shown(expansion), before_soft_cap(expansion.recording.weights.config)
     tokens = " ".join(
         f"{label}({token})" for label, token in zip(prompt.labels, prompt.token_ids, strict=True)
     )
@@ -55,8 +57,9 @@ def provenance(expansion: "Expansion") -> str:
             f"circuitview {__version__}, model {prompt.model}, {expansion.dtype}",
             f"{len(prompt)} tokens with their ids: {tokens}",
             f"target {target.label} (id {target.token}){versus} at dest {target.dest}",
-            "attention patterns and norm scales held as recorded; norms folded into the weights",
-            f"sum {expansion.total!r}, model's logit {expansion.logit!r}, error {error}",
+            f"{held_fixed(expansion)} as recorded; norms folded into the weights",
+            *([shown] if shown else []),
+            f"sum {expansion.total!r}, model's logit{capped} {expansion.logit!r}, error {error}",
         ]
     )
 
@@ -64,9 +67,10 @@ def provenance(expansion: "Expansion") -> str:
 def run_line(expansion: "Expansion") -> str:
     """Which run a figure is of, for its heading: model, target and dest."""
     prompt, target = expansion.recording.prompt, expansion.target
+    shown = expansion_shown(expansion)
     return (
         f"{prompt.model}, target {target} at dest {target.dest} ({prompt.labels[target.dest]}), "
-        f"{expansion.dtype}"
+        f"{expansion.dtype}" + (f", {shown}" if shown else "")
     )
 
 
@@ -270,9 +274,10 @@ def _rows(book: Ledger, expansion: "Expansion") -> list[TableRow]:
 def _closing_rows(expansion: "Expansion", n_columns: int) -> list[TableRow]:
     """The sum and what it must equal."""
     difference = "" if expansion.target.versus is None else " difference"
+    capped = before_soft_cap(expansion.recording.weights.config)
     closing: list[tuple[str, str | float]] = [
         ("sum", expansion.total),
-        (f"model's logit{difference}", expansion.logit),
+        (f"model's logit{difference}{capped}", expansion.logit),
         (f"probability{difference}", numbers.percent(expansion.probability)),
         ("error", numbers.error(expansion.error)),
     ]
@@ -288,7 +293,7 @@ def _group_rows(group: LedgerGroup, labels: Sequence[str]) -> list[TableRow]:
     if group.constant is not None:
         rows.append(TableRow(("b_U", "", group.constant)))
     if group.n_rest:
-        more = f"{group.n_rest:,} more" if group.terms else f"{group.n_rest:,} not listed"
+        more = f"{numbers.readable(group.n_rest)} {'more' if group.terms else 'not listed'}"
         rows.append(TableRow((more, "", group.rest), id="more"))
     return rows
 

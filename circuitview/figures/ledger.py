@@ -7,15 +7,11 @@ one. The command line and the exported table write the same ledger.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from circuitview.core.names import TOKEN
-from circuitview.core.path import PathTerm, count_chains, group_names, group_of
+from circuitview.core.groups import BIASES
+from circuitview.core.path import PathTerm
 
 if TYPE_CHECKING:  # torch loads only where something is computed
     from circuitview.core.expansion import Expansion
-
-# The group that holds b_U, and all paths that don't start at the token.
-BIASES = "positions and biases"
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LedgerGroup:
@@ -56,11 +52,11 @@ def ledger(expansion: "Expansion", top: int | None = None) -> Ledger:
     terms = expansion.terms
     listed = terms if top is None else terms[:top]
     remainder = expansion.remainder + sum(term.contribution for term in terms[len(listed) :])
-    names = group_names(expansion.recording.weights.config.n_layers)
-    counts = _counts(expansion)
+    grouping = expansion.grouping
+    names, counts = grouping.names, grouping.counts
     members: dict[str, list[PathTerm]] = {name: [] for name in names}
     for term in listed:
-        members[group_of(term.path)].append(term)
+        members[grouping.of(term.path)].append(term)
     groups = []
     for name in names:
         mine = tuple(members[name])
@@ -71,27 +67,3 @@ def ledger(expansion: "Expansion", top: int | None = None) -> Ledger:
         rest = total - known if n_rest else 0.0
         groups.append(LedgerGroup(name, total, mine, constant, rest, n_rest))
     return Ledger(tuple(groups), listed, remainder, expansion.n_paths - len(listed))
-
-
-def _counts(expansion: "Expansion") -> dict[str, int]:
-    """How many paths each group has, listed or not."""
-    counts = dict.fromkeys(group_names(expansion.recording.weights.config.n_layers), 0)
-    for path in expansion.paths:
-        counts[group_of(path)] += 1
-    if expansion.n_unlisted:
-        n_token = sum(path.source == TOKEN for path in expansion.paths)
-        for name, count in unlisted_counts(expansion, n_token).items():
-            counts[name] += count
-    return counts
-
-
-def unlisted_counts(expansion: "Expansion", n_token: int) -> dict[str, int]:
-    """How many paths that are not listed belong to each group that has such.
-
-    Args:
-        expansion: of a model that has paths which are not listed.
-        n_token: how many listed paths start at the token.
-    """
-    config = expansion.recording.weights.config
-    deep = count_chains(config.n_layers, config.n_heads, above=TOKEN.layer) - n_token
-    return {"virtual heads": deep, BIASES: expansion.n_unlisted - deep}

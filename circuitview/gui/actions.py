@@ -9,15 +9,22 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
+from circuitview.core.device import DEVICES, DeviceName
 from circuitview.gui.dock_host import DockHost
 from circuitview.gui.opening import Opener
 from circuitview.session.settings import ThemeChoice
+from circuitview.session.state import ModelFacts, Snapshot, State
 
 _THEMES: tuple[tuple[ThemeChoice, str], ...] = (
     ("system", "&Follow the system"),
     ("light", "&Light"),
     ("dark", "&Dark"),
 )
+_DEVICES: dict[DeviceName, str] = {
+    "cpu": "&CPU",
+    "cuda": "&Graphics card (CUDA)",
+    "mps": "&Apple graphics (MPS)",
+}
 Shortcut = QKeySequence.StandardKey | str | None
 
 
@@ -45,6 +52,8 @@ class Acts(Protocol):
     def top_prediction(self) -> None: ...
     def strongest_head(self) -> None: ...
     def toggle_precision(self, exact: bool) -> None: ...
+    def choose_expansion(self, through_mlps: bool) -> None: ...
+    def choose_device(self, device: DeviceName) -> None: ...
     def show_held_fixed(self) -> None: ...
     def show_shortcuts(self) -> None: ...
     def show_about(self) -> None: ...
@@ -61,11 +70,15 @@ class Menus(QObject):
         self._acts, self._opener, self._host = acts, opener, host
         self.actions_by_name: dict[str, QAction] = {}
         self.theme_group = QActionGroup(self)
+        self.device_group = QActionGroup(self)
+        self.expansion_group = QActionGroup(self)
         self._menus: list[QMenu] = []
+        self._facts: ModelFacts | None = None
         self._file(self._menu(bar, "&File"))
         self._edit(self._menu(bar, "&Edit"))
         self._view(self._menu(bar, "&View"))
         self._prompt(self._menu(bar, "&Prompt"))
+        self._analysis(self._menu(bar, "&Analysis"))
         self._help(self._menu(bar, "&Help"))
 
     def _menu(self, bar: QMenuBar, title: str) -> QMenu:
@@ -86,6 +99,7 @@ class Menus(QObject):
     def _file(self, menu: QMenu) -> None:
         key, acts = QKeySequence.StandardKey, self._acts
         self._act(menu, "&Open folder…", self._opener.choose_folder, key.Open)
+        self._act(menu, "Open &file…", self._opener.choose_file, "Ctrl+Shift+O")
         menu.addMenu(self._opener.models_menu)
         menu.addMenu(self._opener.recent_menu)
         menu.addSeparator()
@@ -139,9 +153,31 @@ class Menus(QObject):
         menu.addSeparator()
         self._act(menu, "&Top prediction as target", acts.top_prediction, "Ctrl+T")
         self._act(menu, "&Strongest head in the panels", acts.strongest_head, "Ctrl+G")
+
+    def _analysis(self, menu: QMenu) -> None:
+        acts = self._acts
+        menu.setToolTipsVisible(True)
+        for through, text in ((False, "MLP outputs as &sources"), (True, "Paths through &MLPs")):
+            action = self.expansion_group.addAction(text)
+            action.setCheckable(True)
+            action.setData(through)
+            menu.addAction(action)
+        self.expansion_group.triggered.connect(self._on_expansion)
         menu.addSeparator()
         self.exact = self._act(menu, "&Compute in float64", acts.toggle_precision)
         self.exact.setCheckable(True)
+        devices = QMenu("&Device", menu)
+        devices.setToolTipsVisible(True)
+        menu.addMenu(devices)
+        self._menus.append(devices)
+        for device in DEVICES:
+            action = self.device_group.addAction(_DEVICES[device])
+            action.setCheckable(True)
+            action.setData(device)
+            # What there is is known once torch is loaded.
+            action.setEnabled(device == "cpu")
+            devices.addAction(action)
+        self.device_group.triggered.connect(self._on_device)
 
     def _help(self, menu: QMenu) -> None:
         acts = self._acts
@@ -152,6 +188,37 @@ class Menus(QObject):
 
     def _on_theme(self, action: QAction) -> None:
         self._acts.choose_theme(action.data())
+
+    def _on_expansion(self, action: QAction) -> None:
+        self._acts.choose_expansion(bool(action.data()))
+
+    def _on_device(self, action: QAction) -> None:
+        self._acts.choose_device(action.data())
+
+    def show_snapshot(self, snapshot: Snapshot, state: State) -> None:
+        """Tick what is asked for, and grey out, with the reason, what can't be had."""
+        facts = snapshot.results.model
+        self.exact.setChecked(state.dtype == "float64")
+        for action in self.device_group.actions():
+            action.setChecked(action.data() == state.device)
+        through = state.through_mlps and (facts is None or not facts.config.attn_only)
+        for action in self.expansion_group.actions():
+            action.setChecked(action.data() == through)
+        if facts is not None and facts is not self._facts:
+            self._facts = facts
+            self._show_facts(facts)
+
+    def _show_facts(self, facts: ModelFacts) -> None:
+        _allow(self.exact, facts.no_float64)
+        sources, through = self.expansion_group.actions()
+        _allow(sources, f"{facts.name} has no MLPs" if facts.config.attn_only else None)
+        _allow(through, facts.no_mlp_paths)
+        missing = dict(facts.no_device)
+        for action in self.device_group.actions():
+            reason = missing.get(action.data())
+            text = _DEVICES[action.data()]
+            action.setText(text if reason is None else f"{text}: {reason}")
+            _allow(action, reason)
 
     def show_theme(self, choice: ThemeChoice) -> None:
         """Tick the chosen theme."""
@@ -165,3 +232,9 @@ class Menus(QObject):
             for name, action in self.actions_by_name.items()
             if not action.shortcut().isEmpty()
         ]
+
+
+def _allow(action: QAction, reason: str | None) -> None:
+    """Enable `action`, or grey it out with the reason as its hint."""
+    action.setEnabled(reason is None)
+    action.setToolTip(action.text().replace("&", "") if reason is None else reason)

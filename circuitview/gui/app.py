@@ -6,10 +6,11 @@ anywhere is logged and told in the window's strip, never swallowed.
 
 import gc
 import logging
+import os
 import sys
 import threading
 import traceback
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from types import TracebackType
 
@@ -17,7 +18,9 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from circuitview.core.bundled import DEFAULT_MODEL, bundled_names
+from circuitview.core.device import DeviceName
 from circuitview.core.names import CircuitviewError
+from circuitview.core.places import cached_versions
 from circuitview.gui.document import Document
 from circuitview.gui.interrupt import Interrupt
 from circuitview.gui.jobs import JobRunner, worker_context
@@ -25,7 +28,7 @@ from circuitview.gui.main_window import MainWindow
 from circuitview.gui.program_icon import program_icon
 from circuitview.gui.settings_store import SettingsStore
 from circuitview.gui.theming import style_application
-from circuitview.session.settings import Settings
+from circuitview.session.settings import Answers, Settings
 from circuitview.session.state import State
 
 log = logging.getLogger(__name__)
@@ -33,16 +36,26 @@ log = logging.getLogger(__name__)
 DESKTOP_NAME = "io.github.circuitview.circuitview"
 
 
-def main(model: str | None = None, prompt: str | None = None) -> int:
+def main(
+    model: str | None = None,
+    prompt: str | None = None,
+    device: DeviceName = "cpu",
+    given: tuple[tuple[str, str], ...] = (),
+    tokenizer: str | None = None,
+) -> int:
     """Open the window and stay until it is closed; the exit code.
 
     Args:
-        model: a bundled name or a folder; None opens what was open last.
+        model: a bundled name, a folder, a file or a cached name; None opens what was open last.
         prompt: what the model reads; None takes the last one.
+        device: where the model computes.
+        given: for a bare weights file, what it does not say of its config.
+        tokenizer: for a model without one.
     """
     logging.basicConfig(level=logging.WARNING, format="circuitview: %(message)s")
     app = application()
-    window = make_window(model, prompt)
+    asked = Asked(model, prompt, device, given, tokenizer)
+    window = make_window(asked)
     document = window.document
     hook = ExceptionHook(document)
     hook.install()
@@ -56,10 +69,21 @@ def main(model: str | None = None, prompt: str | None = None) -> int:
         hook.remove()
 
 
-def make_window(model: str | None = None, prompt: str | None = None) -> MainWindow:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asks of the window; see main."""
+
+    model: str | None = None
+    prompt: str | None = None
+    device: DeviceName = "cpu"
+    given: tuple[tuple[str, str], ...] = ()
+    tokenizer: str | None = None
+
+
+def make_window(asked: Asked = Asked()) -> MainWindow:
     """The window, not shown yet; it begins its first analysis once it has painted."""
     store = SettingsStore()
-    document = Document(JobRunner(worker_context), first_state(store.settings, model, prompt))
+    document = Document(JobRunner(worker_context), first_state(store.settings, asked))
     window = MainWindow(document, store)
     window.first_painted.connect(Start(document).begin)
     return window
@@ -80,20 +104,27 @@ def application() -> QApplication:
     return app
 
 
-def first_state(settings: Settings, model: str | None, prompt: str | None) -> State:
+def first_state(settings: Settings, asked: Asked = Asked()) -> State:
     """What is asked first: the arguments, else the last time's, else the defaults."""
     usual = State()
-    chosen = settings.model or usual.model if model is None else absolute(model)
-    asked = settings.prompt or usual.prompt if prompt is None else prompt
-    state = usual.with_model(chosen, asked)
-    if model is None and prompt is None and settings.model:
+    model = settings.model or usual.model if asked.model is None else absolute(asked.model)
+    prompt = settings.prompt or usual.prompt if asked.prompt is None else asked.prompt
+    known = settings.answers.get(model, Answers())
+    given, tokenizer = asked.given or known.given, asked.tokenizer or known.tokenizer
+    state = replace(usual.with_model(model, prompt, given, tokenizer), device=asked.device)
+    if asked.model is None and asked.prompt is None and settings.model:
         return replace(state, prepend_bos=settings.prepend_bos)
     return state
 
 
 def absolute(model: str) -> str:
-    """A bundled name as it is; a folder in full, so that it is found again next time."""
-    return model if model in bundled_names() else str(FilePath(model).expanduser().absolute())
+    """A bundled or cached name as it is; a path in full, so that it is found again next time."""
+    if model in bundled_names():
+        return model
+    path = FilePath(model).expanduser()
+    if not os.path.lexists(path) and cached_versions(model) is not None:
+        return model
+    return str(path.absolute())
 
 
 class Start(QObject):

@@ -5,7 +5,8 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
 
 from circuitview.gui.document import Document
-from circuitview.session.balance import HELD_FIXED, balance
+from circuitview.session.balance import balance
+from circuitview.session.expansions import expansion_shown, held_fixed
 from circuitview.session.state import Snapshot
 
 
@@ -21,10 +22,6 @@ class BalanceLine(QLabel):
         self.setAccessibleName("Balance")
         self.held = QLabel()
         self.held.setForegroundRole(self.palette().ColorRole.PlaceholderText)
-        self.held.setToolTip(
-            "The attention patterns and the scales of the norms are held at what the model did on "
-            "this prompt; that is what makes the logit a sum of paths"
-        )
         document.changed.connect(self._on_changed)
 
     def _on_changed(self, snapshot: Snapshot, before: Snapshot) -> None:
@@ -43,7 +40,14 @@ class BalanceLine(QLabel):
         else:
             summed = balance(expansion)
             self.setText(summed.text)
-            self.held.setText(f"{summed.dtype} · {HELD_FIXED}")
+            held, facts = held_fixed(expansion), snapshot.results.model
+            where = "" if facts is None or facts.device == "cpu" else f" on {facts.device}"
+            self.held.setText(f"{summed.dtype}{where} · {held}")
+            shown = expansion_shown(expansion)
+            self.held.setToolTip(
+                f"{held[0].upper()}{held[1:]} at what the model did on this prompt: that is what "
+                "makes the logit a sum of paths" + (f". Shown: {shown}" if shown else "")
+            )
         self.setToolTip(self.text())
         refused = "true" if snapshot.refused else "false"
         if self.property("refused") != refused:

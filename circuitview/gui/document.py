@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
+from circuitview.core.memory import TooLargeError
 from circuitview.core.names import Head, ImbalanceError
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
@@ -28,11 +29,14 @@ class Document(QObject):
         changed: (the new Snapshot, the one before). Compare the two to draw only what differs.
         asked: the new State, before anything is computed; for fields that show what was asked.
         computing_changed: what is being done, or "" when all is.
+        too_large: (a State, why): its model does not fit into what memory is free; to be asked for
+            again with even_if_large.
     """
 
     changed = Signal(object, object)
     asked = Signal(object)
     computing_changed = Signal(str)
+    too_large = Signal(object, str)
 
     def __init__(
         self, jobs: JobRunner, state: State | None = None, parent: QObject | None = None
@@ -117,8 +121,19 @@ class Document(QObject):
 
     def dismiss(self) -> None:
         """Take the failure away. A refusal stays: its numbers are not to be trusted."""
-        if self._snapshot.failure and not self._snapshot.refused:
-            self._show(replace(self._snapshot, failure=None, details=None))
+        shown = self._snapshot
+        if (shown.failure or shown.notice) and not shown.refused:
+            self._show(replace(shown, failure=None, details=None, notice=None))
+
+    def cancel(self) -> None:
+        """Ask for nothing more; what is shown is again what is asked."""
+        if self._job is None or self._good.results.expansion is None:
+            return
+        self._drop_job()
+        self._say("")
+        self._state = self._good.state.drawn_as(self._state)
+        self.asked.emit(self._state)
+        self._show(replace(self._good, state=self._state))
 
     # --- asking and hearing ----------------------------------------------------------------------
 
@@ -131,13 +146,13 @@ class Document(QObject):
     def _ask(self) -> None:
         self._drop_job()
         pipeline, state = self.pipeline, self._state
-        good = self._good.results.model
-        opens = good is None or good.key != state.model
+        known = self._good.results.model is not None
+        opens = not known or not state.opens_the_same(self._good.state)
 
         def steps() -> Generator[Progress, None, Answer]:
             if opens:
                 return (yield from opening_steps(pipeline, state))
-            return state, (yield from pipeline.steps(state)), None
+            return Answer(state, (yield from pipeline.steps(state)))
 
         job = self.jobs.start(steps, urgent=True)
         job.progressed.connect(self._on_progress)
@@ -159,19 +174,20 @@ class Document(QObject):
             self._say(str(progress.partials[-1]))
 
     def _on_finished(self, answer: Answer) -> None:
-        asked, results, why_another = answer
-        if why_another is not None and self._good.results.model is None:
+        results, why = answer.results, answer.why_prompt
+        if why is not None and self._good.results.model is None:
             # At the start the prompt was asked for by name; later the field shows the change.
-            self._carried = self._carried or (why_another, why_another)
+            self._carried = self._carried or (why, why)
         # Selected and scrolled meanwhile: visual fields are those of now.
-        state = asked.drawn_as(self._state)
+        state = answer.state.drawn_as(self._state)
         state = replace(state, selection=state.selection.within(results))
         self._state, self._job = state, None
         self._good = Snapshot(state, results)
         text, details = self._carried or (None, None)
         self._carried = self._fallback = None
         self._say("")
-        self._show(replace(self._good, failure=text, details=details))
+        shown = replace(self._good, failure=text, details=details, notice=answer.notice)
+        self._show(shown)
 
     def _on_failed(self, failure: Failure) -> None:
         self._job = None
@@ -182,6 +198,8 @@ class Document(QObject):
             facts = Results(model=model)
             self._show(Snapshot(self._state, facts, failure.text, failure.details, refused=True))
             return
+        if issubclass(failure.kind, TooLargeError):
+            self.too_large.emit(self._state, failure.text)
         if self._good.results.expansion is None and self._fallback is not None:
             self._carried = failure.text, failure.details
             self._state, self._fallback = self._fallback.drawn_as(self._state), None
@@ -189,6 +207,10 @@ class Document(QObject):
             self._ask()
             return
         # What was asked can't be had; what is shown is again what is asked.
+        if issubclass(failure.kind, TooLargeError):
+            self._state = self._good.state.drawn_as(self._state)
+            self._show(replace(self._good, state=self._state))
+            return
         text, details = failure.text, failure.details
         if self._carried is not None:
             text, details = f"{self._carried[0]}; {text}", f"{self._carried[1]}\n{details}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSlider
 
-from circuitview.figures.diagram import shown_paths
+from circuitview.figures.diagram import count, shown_paths
 from circuitview.gui.document import Document
 from circuitview.session.numbers import logits
 from circuitview.session.state import Snapshot
@@ -39,6 +39,8 @@ class FloorBar(QFrame):
         super().__init__()
         self.setObjectName("thin-bar")
         self._document = document
+        self._layer: int | None = None
+        self._snapshot = document.snapshot
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, len(_FLOORS) - 1)
         self.slider.setPageStep(10)
@@ -74,27 +76,34 @@ class FloorBar(QFrame):
         ):
             self.show_snapshot(snapshot)
 
+    def show_layer(self, layer: int | None) -> None:
+        """Count what the diagram draws while it shows one layer alone; None is all layers."""
+        self._layer = layer
+        self.show_snapshot(self._snapshot)
+
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the floor of `snapshot` and what it hides."""
+        self._snapshot = snapshot
         floor = snapshot.state.floor
         self.slider.blockSignals(True)
         self.slider.setValue(step_of_floor(floor))
         self.slider.blockSignals(False)
         self.slider.setEnabled(snapshot.results.expansion is not None)
         self.value.setText("0 = all paths" if floor == 0 else f"{floor:.2g} logits")
-        self.hidden_terms.setText(hidden_text(snapshot))
+        self.hidden_terms.setText(hidden_text(snapshot, self._layer))
 
 
-def hidden_text(snapshot: Snapshot) -> str:
-    """How many paths the diagram draws one by one, or hides in the remainder with what sum."""
+def hidden_text(snapshot: Snapshot, layer: int | None = None) -> str:
+    """How many paths the diagram draws one by one, or hides in the remainder with what sum; `layer`
+    is the one that it shows alone."""
     expansion = snapshot.results.expansion
     if expansion is None:
         return ""
-    shown = shown_paths(expansion, snapshot.state.floor)
+    shown = shown_paths(expansion, snapshot.state.floor, layer)
     if not shown.remainder:
         zero = f", {shown.hidden:,} are zero" if shown.hidden else ""
         return f"{len(shown.places):,} paths drawn one by one{zero}"
     return (
-        f"{shown.hidden:,} of {expansion.n_paths:,} paths hidden in the remainder, "
+        f"{count(shown.hidden)} of {count(expansion.n_paths)} paths hidden in the remainder, "
         f"{logits(shown.rest, signed=True)} logits together"
     )

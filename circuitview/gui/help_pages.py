@@ -10,9 +10,13 @@ from circuitview import __version__
 HELD_FIXED = """<h3>What is held fixed</h3>
 <p>A transformer's logit is not a sum of paths by itself: attention patterns and norms depend on
 everything before them. With the <b>attention patterns</b> and the <b>scales that the norms divide
-by</b> held at what the model did on this prompt, everything left is linear. The logit is then
-exactly the sum of all end-to-end paths: a source (a token's embedding, a position, a bias), through
-any chain of heads in rising layers, to the logit.</p>
+by</b> held at what the model did on this prompt, everything left is linear but the MLPs. The logit
+is then exactly the sum of all end-to-end paths: a source (a token's embedding, a position, a bias),
+through any chain of heads in rising layers, to the logit.</p>
+<p>MLPs come in two ways, to be chosen beside the balance. <b>MLP outputs as sources</b>: what each
+MLP wrote is held as recorded, and paths start there. <b>Paths through MLPs</b>: what each neuron
+multiplied its input by is held as recorded, and paths run on through them. Both add up exactly.</p>
+<p>Where a model caps its logits, what is explained is the logit before the cap.</p>
 <p>The line at the bottom edge adds all of them up and sets the sum beside the model's own logit.
 The error is what rounding leaves; past the tolerance nothing is drawn.</p>
 <p>A contribution is bookkeeping, not an effect: take a head away, and later heads and norms react.
@@ -44,6 +48,8 @@ def shortcuts_box(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QMessage
         ("Move dest", "arrow keys in the token strip"),
         ("Select a path, or all through a head", "click in the diagram"),
         ("Open it in the panels", "double click"),
+        ("Show one layer of a deep model alone", "double click its number; arrow keys and Enter"),
+        ("Show all layers again", "Esc in the diagram"),
     ]
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td style='padding-left: 24px'>{escape(keys)}</td></tr>"

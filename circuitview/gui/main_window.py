@@ -24,21 +24,26 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from circuitview.core.device import DeviceName
 from circuitview.core.names import CircuitviewError
 from circuitview.gui.actions import Menus
 from circuitview.gui.balance_line import BalanceLine
+from circuitview.gui.cancel_button import CancelButton
 from circuitview.gui.diagram.view import DiagramView
 from circuitview.gui.dock_host import LAYOUT_VERSION, DockHost, find_panels
 from circuitview.gui.document import Document
+from circuitview.gui.expansion_choice import ExpansionChoice
 from circuitview.gui.export_dialog import ExportDialog
 from circuitview.gui.export_job import Exportable, ExportJob, let_go_of_clipboard
 from circuitview.gui.floor_bar import FloorBar
 from circuitview.gui.help_pages import about_box, held_fixed_box, shortcuts_box
 from circuitview.gui.message_strip import MessageStrip
-from circuitview.gui.opening import Opener, dropped_folder
+from circuitview.gui.offline_mark import OfflineMark
+from circuitview.gui.opening import Opener, dropped_model
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.prompt_bar import PromptBar
 from circuitview.gui.settings_store import SettingsStore
+from circuitview.gui.size_question import SizeQuestion
 from circuitview.gui.theming import Wardrobe
 from circuitview.gui.token_strip import TokenStrip
 from circuitview.session.balance import balance_text
@@ -78,8 +83,11 @@ class MainWindow(QMainWindow):
         self.waiting, self.centre = QLabel("starting…"), QStackedWidget()
         self.host = DockHost(document, self._centre(), find_panels() if panels is None else panels)
         self.balance = BalanceLine(document)
+        self.expansion_choice = ExpansionChoice(document)
+        self.offline, self.cancel = OfflineMark(), CancelButton(document)
         self.doing = QLabel()
         self.opener = Opener(document, store, self)
+        self.size_question = SizeQuestion(document, self)
         self._assemble()
         self.menus = Menus(self.menuBar(), self, self.opener, self.host, self)
         self.menus.show_theme(store.settings.theme)
@@ -92,6 +100,7 @@ class MainWindow(QMainWindow):
         self._after_paint.timeout.connect(self.first_painted)
         document.changed.connect(self._on_changed)
         document.computing_changed.connect(self._on_computing)
+        self.diagram.layer_shown.connect(self.floor_bar.show_layer)
         self.host.export_asked.connect(self.export)
         self._restore()
         # What is typed first is a prompt, not a key pressed on the first button.
@@ -128,7 +137,10 @@ class MainWindow(QMainWindow):
         bar.setContentsMargins(6, 0, 6, 0)
         bar.addWidget(self.balance, 1)
         bar.addPermanentWidget(self.doing)
+        bar.addPermanentWidget(self.cancel)
+        bar.addPermanentWidget(self.expansion_choice)
         bar.addPermanentWidget(self.balance.held)
+        bar.addPermanentWidget(self.offline)
         self._retitle(self.document.snapshot)
 
     # --- following the document ------------------------------------------------------------------
@@ -146,7 +158,7 @@ class MainWindow(QMainWindow):
         except Exception as error:
             log.exception("the diagram can't be drawn")
             self.balance.setText(f"The diagram can't be drawn: {type(error).__name__}: {error}")
-        self.menus.exact.setChecked(self.document.state.dtype == "float64")
+        self.menus.show_snapshot(snapshot, self.document.state)
         if results is not before.results:
             self._retitle(snapshot)
 
@@ -237,14 +249,14 @@ class MainWindow(QMainWindow):
         super().closeEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if dropped_folder(event.mimeData()) is not None:
+        if dropped_model(event.mimeData()) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        folder = dropped_folder(event.mimeData())
-        if folder is not None:
+        model = dropped_model(event.mimeData())
+        if model is not None:
             event.acceptProposedAction()
-            self.opener.open_model(folder)
+            self.opener.open_model(model)
 
     # --- acts of the menus -----------------------------------------------------------------------
 
@@ -352,6 +364,12 @@ class MainWindow(QMainWindow):
 
     def toggle_precision(self, exact: bool) -> None:
         self.document.edit(lambda state: replace(state, dtype="float64" if exact else "float32"))
+
+    def choose_expansion(self, through_mlps: bool) -> None:
+        self.document.edit(lambda state: replace(state, through_mlps=through_mlps))
+
+    def choose_device(self, device: DeviceName) -> None:
+        self.document.edit(lambda state: replace(state, device=device))
 
     def show_held_fixed(self) -> None:
         held_fixed_box(self).show()

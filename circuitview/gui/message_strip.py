@@ -34,7 +34,11 @@ class MessageStrip(QFrame):
 
     def _on_changed(self, snapshot: Snapshot, before: Snapshot) -> None:
         # A refusal stands in the diagram's place, with its numbers.
-        self.setVisible(snapshot.failure is not None and not snapshot.refused)
+        text = snapshot.failure or snapshot.notice
+        self.setVisible(text is not None and not snapshot.refused)
+        self.copy_button.setVisible(snapshot.failure is not None)
+        if snapshot.failure is None and snapshot.notice is not None:
+            self.text.setText(snapshot.notice + ".")
         if snapshot.failure is not None:
             text = snapshot.failure[0].upper() + snapshot.failure[1:]
             # At the start something else may be shown instead of what was asked.
@@ -55,7 +59,7 @@ def report(snapshot: Snapshot) -> str:
             f"circuitview {__version__}",
             f"model: {state.model}",
             f"prompt: {state.prompt!r}, BOS {state.prepend_bos}, dest {state.dest}",
-            f"target {state.target!r}, versus {state.versus!r}, {state.dtype}",
+            f"target {state.target!r}, versus {state.versus!r}, {state.dtype} on {state.device}",
             snapshot.details or snapshot.failure or "no failure",
         ]
     )

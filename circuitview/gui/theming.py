@@ -42,6 +42,7 @@ QTreeView {{ selection-background-color: {selection}; selection-color: {text}; }
 #thin-bar {{ background: {background}; border-top: 1px solid {faint}; }}
 #token-strip {{ background: {background}; border-bottom: 1px solid {faint}; }}
 #balance[refused="true"] {{ color: {alarm}; font-weight: 600; }}
+#dialog-error {{ color: {alarm}; }}
 """
 
 

@@ -10,8 +10,8 @@ The groups and the total are the core's own: nothing is added up here.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from circuitview.core.path import group_names
 from circuitview.session import numbers
+from circuitview.session.expansions import before_soft_cap
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
@@ -29,6 +29,7 @@ class Balance:
         error: model minus total.
         balanced: whether rounding explains the error.
         dtype: "float32" or "float64".
+        capped: " before the soft cap of 30" where the model has one, else "".
     """
 
     groups: tuple[tuple[str, float], ...]
@@ -37,6 +38,7 @@ class Balance:
     error: float
     balanced: bool
     dtype: str
+    capped: str = ""
 
     @property
     def text(self) -> str:
@@ -44,6 +46,7 @@ class Balance:
         words = " + ".join(f"{name} {numbers.logits(value)}" for name, value in self.groups)
         end = "" if self.balanced else " passes the tolerance"
         total, model = self._two_sides()
+        model += self.capped
         return f"{words} = {total}; model {model}; error {numbers.error(self.error)}{end}"
 
     def _two_sides(self) -> tuple[str, str]:
@@ -62,14 +65,15 @@ class Balance:
 
 def balance(expansion: "Expansion") -> Balance:
     """The balance of `expansion`."""
-    shown = group_names(expansion.recording.weights.config.n_layers)
+    names = expansion.grouping.names
     return Balance(
-        groups=tuple((short_name(name), expansion.groups[name]) for name in shown),
+        groups=tuple((short_name(name), expansion.groups[name]) for name in names),
         total=expansion.total,
         model=expansion.logit,
         error=expansion.error,
         balanced=expansion.balanced,
         dtype=expansion.dtype,
+        capped=before_soft_cap(expansion.recording.weights.config),
     )
 
 

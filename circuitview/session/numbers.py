@@ -30,6 +30,35 @@ def percent(share: float) -> str:
     return _fixed(hundredths, 0 if abs(hundredths) >= 9.95 or hundredths == 0 else 1, False) + "%"
 
 
+_SIZES = ((10**15, "quadrillion"), (10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def count(number: int) -> str:
+    """How many, exactly: "23,298,085,122,481"."""
+    return f"{number:,}"
+
+
+def roughly(number: int) -> str:
+    """How many, where an exact count is too long: "144", "9.6 million", "2.2 × 10³⁰"."""
+    if number >= 10**18:  # perhaps past what a float can hold
+        power = len(str(number)) - 1
+        tenths = (number * 20 // 10**power + 1) // 2
+        if tenths == 100:
+            tenths, power = 10, power + 1
+        return f"{tenths // 10}.{tenths % 10} × 10{str(power).translate(_RAISED)}"
+    for size, name in _SIZES:
+        if number >= size:
+            share = number / size
+            return f"{share:.1f} {name}" if share < 9.95 else f"{share:.0f} {name}"
+    return count(number)
+
+
+def readable(number: int) -> str:
+    """How many: exactly, or, from a trillion on, roughly."""
+    return count(number) if number < 10**12 else roughly(number)
+
+
 def error(value: float) -> str:
     """The size of a rounding error, to one digit: "2e-6", "0"."""
     if not math.isfinite(value):

@@ -6,7 +6,7 @@ to try ("Try it on", and the text on an indented line below); the default one; i
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from circuitview.core.bundled import DEFAULT_PROMPT
@@ -22,32 +22,77 @@ _INVITATION = "Try it on"
 _CARD = "README.md"
 _N_WORDS = 8
 
-Answer = tuple[State, Results, str | None]
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """What came of a question.
+
+    Attributes:
+        state: what was answered: what was asked, or as near to it as the model can come.
+        results: its results.
+        why_prompt: why it has another prompt, or None.
+        notice: what else is not as it was asked, or None.
+    """
+
+    state: State
+    results: Results
+    why_prompt: str | None = None
+    notice: str | None = None
 
 
 def opening_steps(pipeline: Pipeline, state: State) -> Generator[Progress, None, Answer]:
-    """The results of `state`, or of the same with another prompt: (state, results, why another).
+    """The results of `state`, or of the same with what the model can do: another precision where
+    it runs in one only, MLPs as sources where paths can't run through them, another prompt.
 
     Raises:
         CircuitviewError: for `state`, where no prompt helps.
     """
     try:
-        results = yield from pipeline.steps(state)
+        return Answer(state, (yield from pipeline.steps(state)))
+    except ImbalanceError:
+        raise  # the prompt could be read: the weights are at fault
     except CircuitviewError as failure:
         model = pipeline.model_of(state)
-        if model is None or pipeline.recorded(state):
-            raise  # it has no model, or not the prompt is at fault
-        for prompt in example_prompts(model):
-            other = replace(state.with_prompt(prompt), target=None, versus=None)
-            try:
-                results = yield from pipeline.steps(other)
-            except ImbalanceError:
-                raise  # the prompt could be read: the weights are at fault
-            except CircuitviewError:
-                continue
-            return other, results, str(failure)
-        raise
-    return state, results, None
+        if model is None:
+            raise
+        able, notice = within_reach(pipeline, state)
+        if notice is None and pipeline.recorded(state):
+            raise  # not the prompt is at fault
+        why = str(failure)
+    if notice is None:
+        return (yield from _with_another_prompt(pipeline, state, model, why))
+    answer = yield from opening_steps(pipeline, able)
+    return replace(answer, notice=notice)
+
+
+def within_reach(pipeline: Pipeline, state: State) -> tuple[State, str | None]:
+    """`state` with what its open model can do, and what is not as it was asked, or None."""
+    facts = pipeline.facts_of(state)
+    if facts is None:
+        return state, None
+    notices = []
+    if state.dtype == "float64" and facts.no_float64:
+        state = replace(state, dtype="float32")
+        notices.append(facts.no_float64.partition(":")[0] + ": computed in float32")
+    if state.through_mlps and facts.no_mlp_paths and not facts.config.attn_only:
+        state = replace(state, through_mlps=False)
+        notices.append(f"{facts.no_mlp_paths}; its MLPs are shown as sources")
+    return state, "; ".join(notices) or None
+
+
+def _with_another_prompt(
+    pipeline: Pipeline, state: State, model: "Model", why: str
+) -> Generator[Progress, None, Answer]:
+    for prompt in example_prompts(model):
+        other = replace(state.with_prompt(prompt), target=None, versus=None)
+        try:
+            results = yield from pipeline.steps(other)
+        except ImbalanceError:
+            raise  # the prompt could be read: the weights are at fault
+        except CircuitviewError:
+            continue
+        return Answer(other, results, why)
+    raise CircuitviewError(why)
 
 
 def example_prompts(model: "Model") -> Iterator[str]:

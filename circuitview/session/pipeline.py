@@ -7,9 +7,10 @@ wrong about what it depends on.
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from inspect import isgenerator, isgeneratorfunction
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from circuitview.core.names import Head
+from circuitview.core.names import CircuitviewError, Head
 from circuitview.core.progress import Progress
 from circuitview.session.state import VISUAL, ModelFacts, Prediction, Results, State
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from circuitview.core.device import DeviceName
     from circuitview.core.expansion import Expansion
     from circuitview.core.model import Model
     from circuitview.core.names import AttentionMode, DtypeName, OVSense
@@ -27,15 +29,65 @@ if TYPE_CHECKING:
 
 _N_PREDICTIONS = 10
 
+Made = TypeVar("Made")
+Steps = Generator[Progress, None, Made]
 
-def _open(model: str) -> "Model":
+
+def _open(
+    model: str,
+    device: "DeviceName",
+    given: tuple[tuple[str, str], ...],
+    tokenizer: str | None,
+    even_if_large: bool,
+) -> "Steps[Model]":
+    from circuitview.core.memory import memory_need
+
+    need = memory_need(model)
+    if not even_if_large:
+        need.require_free()
+    size = f", {need.text} in memory" if need.text else ""
+    yield Progress(0, 2, f"opening {need.name}{size}")
     from circuitview.core.checkpoint import open_model
 
-    return open_model(model)
+    opened = open_model(model, device, dict(given), tokenizer)
+    yield Progress(1, 2, f"checking {opened.name}")
+    from circuitview.core.check import check_model
+
+    check_model(opened).require_passed()
+    return opened
 
 
 def _facts(key: str, model: "Model") -> ModelFacts:
-    return ModelFacts(model.name, key, model.config, model.tokenizer.labels)
+    from circuitview.core.device import DEVICES, why_not
+
+    reasons = ((device, why_not(device)) for device in DEVICES)
+    return ModelFacts(
+        name=model.name,
+        key=key,
+        config=model.config,
+        labels=model.tokenizer.labels,
+        device=model.device,
+        stored=model.stored,
+        no_float64=_why_no_float64(model),
+        no_mlp_paths=_why_no_mlp_paths(model),
+        no_device=tuple((device, reason) for device, reason in reasons if reason is not None),
+    )
+
+
+def _why_no_float64(model: "Model") -> str | None:
+    try:
+        model.require("float64")
+    except CircuitviewError as error:
+        return str(error)
+    return None
+
+
+def _why_no_mlp_paths(model: "Model") -> str | None:
+    if model.config.attn_only:
+        return f"{model.name} has no MLPs"
+    if model.weights(model.dtypes[0]).mlps:
+        return None
+    return f"{model.name}: its MLPs are mixtures of experts, or have a norm inside"
 
 
 def _tokenise(prompt: str, prepend_bos: bool | None, model: "Model") -> "Prompt":
@@ -55,20 +107,19 @@ def _aim(
     return resolve_target(run, model.tokenizer, target, versus, -1 if dest is None else dest)
 
 
-def _expand(run: "Recording", target: "Target") -> "Expansion":
-    from circuitview.core.expansion import expand
+def _expand(through_mlps: bool, run: "Recording", target: "Target") -> "Steps[Expansion]":
+    from circuitview.core.expansion import expansion_steps
 
-    expansion = expand(run, target)
+    expansion = yield from expansion_steps(run, target, through_mlps)
     expansion.require_balance()
-    # Views will ask for these; in a deep model each is a walk over tens of thousands of paths, and
-    # the main thread must not be the one that takes it.
+    # Views will ask for these; in a deep model each is a walk over thousands of paths, and the main
+    # thread must not be the one that takes it.
     _ = expansion.groups, expansion.nets, expansion.place
     return expansion
 
 
 def _predict(model: "Model", run: "Recording", target: "Target") -> tuple[Prediction, ...]:
-    logits = run.logits[target.dest].double()  # [d_vocab]
-    chances = logits.softmax(-1)
+    logits, chances = run.logits[target.dest], run.probabilities(target.dest)  # [d_vocab]
     best = chances.topk(min(_N_PREDICTIONS, len(chances)))
     return tuple(
         Prediction(token, model.tokenizer.label(token), chance, float(logits[token]))
@@ -93,18 +144,21 @@ def _break_down(
 
 
 def _map_attention(
-    mode: "AttentionMode", run: "Recording", chain: tuple[Head, ...]
+    mode: "AttentionMode", model: "Model", run: "Recording", chain: tuple[Head, ...]
 ) -> "npt.NDArray[np.float64] | None":
     from circuitview.core.attention import attention_values
 
     if mode == "scores" and len(chain) > 1:
         return None
-    return attention_values(run, chain, mode)  # [dest, src]
+    return attention_values(run, chain, mode, model.scores)  # [dest, src]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One step from state to results.
+
+    What takes long is a generator that yields Progress; its partial results are words that say
+    what is done.
 
     Attributes:
         fields: the State fields that it depends on, in the order of its arguments.
@@ -123,21 +177,38 @@ class Stage:
 
 
 STAGES = (
-    Stage("checkpoint", ("model",), (), _open, doing="opening the model"),
+    Stage("checkpoint", ("model", "device", "given", "tokenizer", "even_if_large"), (), _open),
     Stage("facts", ("model",), ("checkpoint",), _facts, doing="opening the model"),
     Stage("tokens", ("prompt", "prepend_bos"), ("checkpoint",), _tokenise, comparable=True),
-    Stage("recording", ("dtype",), ("checkpoint", "tokens"), _record),
+    Stage("recording", ("dtype",), ("checkpoint", "tokens"), _record, doing="running the model"),
     Stage("goal", ("target", "versus", "dest"), ("checkpoint", "recording"), _aim, comparable=True),
-    Stage("expansion", (), ("recording", "goal"), _expand),
+    Stage("expansion", ("through_mlps",), ("recording", "goal"), _expand, doing="summing paths"),
     Stage("predictions", (), ("checkpoint", "recording", "goal"), _predict),
     Stage("chain", ("opened",), ("recording", "goal"), _choose_chain, comparable=True),
     Stage("ov", ("ov_sense",), ("recording", "goal", "chain"), _break_down),
-    Stage("heatmap", ("heatmap_mode",), ("recording", "chain"), _map_attention),
+    Stage("heatmap", ("heatmap_mode",), ("checkpoint", "recording", "chain"), _map_attention),
 )
 # A field that no stage names would be forgotten silently.
 assert {name for stage in STAGES for name in stage.fields} == {
     field.name for field in fields(State) if field.name not in VISUAL
 }
+
+
+def _told(steps: Generator[Any, Any, Any], place: int, doing: str) -> Steps[Any]:
+    """The value of a stage that takes long; its progress told in words."""
+    try:
+        while True:
+            inner = next(steps)
+            words = inner.partial if isinstance(inner.partial, str) else _share(doing, inner)
+            yield Progress(place, len(STAGES), words)
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()
+
+
+def _share(doing: str, progress: Progress) -> str:
+    return f"{doing}, {progress.done / progress.total:.0%}" if progress.total > 1 else doing
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -181,10 +252,13 @@ class Pipeline:
             known = self._made.get(stage.name)
             if known is not None and known.key == key:
                 continue
-            yield Progress(place, len(STAGES), stage.doing)
+            if not isgeneratorfunction(stage.make):  # else it says itself what it is doing
+                yield Progress(place, len(STAGES), stage.doing)
             given = [getattr(state, name) for name in stage.fields]
             earlier = [self._made[name].value for name in stage.after]
             value = stage.make(*given, *earlier)
+            if isgenerator(value):
+                value = yield from _told(value, place, stage.doing)
             if known is not None and stage.comparable and known.value == value:
                 self._made[stage.name] = _Made(key, known.serial, known.value)
             else:

@@ -37,13 +37,21 @@ class ExportChoices(msgspec.Struct, frozen=True, kw_only=True):
     transparent: bool = False
 
 
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said of a bare weights file that it does not say itself."""
+
+    given: tuple[tuple[str, str], ...] = ()
+    tokenizer: str | None = None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is remembered.
 
     Attributes:
         model: "" is the default.
         prompt: "" is the default.
-        recent: folders that were opened, the last one first.
+        recent: folders and files that were opened, the last one first.
+        answers: for bare weights files among them, by their path.
         geometry, docks: the window's place and the panels', as Qt writes them, in base64.
         layout_version: which set of panels `docks` was written for.
     """
@@ -53,20 +61,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prepend_bos: bool | None = None
     theme: ThemeChoice = "system"
     recent: tuple[str, ...] = ()
+    answers: dict[str, Answers] = msgspec.field(default_factory=dict)
     geometry: str = ""
     docks: str = ""
     layout_version: int = 0
     export: ExportChoices = msgspec.field(default_factory=ExportChoices)
 
-    def opened(self, folder: str) -> "Settings":
-        """With `folder` as the most recent one."""
-        others = tuple(known for known in self.recent if known != folder)
-        return msgspec.structs.replace(self, recent=(folder, *others)[:_N_RECENT])
+    def opened(self, model: str, answers: Answers | None = None) -> "Settings":
+        """With `model` as the most recent one, and what was said of it."""
+        recent = (model, *(known for known in self.recent if known != model))[:_N_RECENT]
+        said = self.answers | ({model: answers} if answers is not None else {})
+        kept = {known: said[known] for known in recent if known in said}
+        return msgspec.structs.replace(self, recent=recent, answers=kept)
 
-    def without(self, folder: str) -> "Settings":
-        """With `folder` no longer among the recent ones."""
-        others = tuple(known for known in self.recent if known != folder)
-        return msgspec.structs.replace(self, recent=others)
+    def without(self, model: str) -> "Settings":
+        """With `model` no longer among the recent ones."""
+        recent = tuple(known for known in self.recent if known != model)
+        kept = {known: answers for known, answers in self.answers.items() if known != model}
+        return msgspec.structs.replace(self, recent=recent, answers=kept)
 
 
 def settings_path() -> FilePath:

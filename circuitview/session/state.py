@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from circuitview.core.bundled import DEFAULT_MODEL, DEFAULT_PROMPT
+from circuitview.core.device import DeviceName
 from circuitview.core.names import AttentionMode, DtypeName, Head, OVSense
 from circuitview.core.path import Path
 
@@ -63,7 +64,12 @@ class State:
     """What is asked.
 
     Attributes:
-        model: a bundled name or a folder.
+        model: a bundled name, a folder, a file, or a name in the Hugging Face cache.
+        given: for a bare weights file, what it does not say of its config, as (field, answer).
+        tokenizer: for a file without one, a tokenizer.json, or "numbers".
+        even_if_large: whether to open it though it does not fit into what memory is free.
+        device: where the model computes.
+        through_mlps: whether paths run on through MLPs; else an MLP's output is a source.
         prepend_bos: None does as the model was trained.
         dest: position; None is the last.
         target, versus: token texts or labels; None is the top prediction, and no difference.
@@ -78,6 +84,11 @@ class State:
     target: str | None = None
     versus: str | None = None
     dtype: DtypeName = "float32"
+    given: tuple[tuple[str, str], ...] = ()
+    tokenizer: str | None = None
+    even_if_large: bool = False
+    device: DeviceName = "cpu"
+    through_mlps: bool = False
     floor: float = 0.0
     selection: Selection = field(default_factory=Selection)
     opened: tuple[Head, ...] | None = None
@@ -89,13 +100,34 @@ class State:
         """Another prompt: its last position, nothing selected. A target that was named stays."""
         return replace(self, prompt=prompt, dest=None, selection=Selection())
 
-    def with_model(self, model: str, prompt: str | None = None) -> "State":
+    def with_model(
+        self,
+        model: str,
+        prompt: str | None = None,
+        given: tuple[tuple[str, str], ...] = (),
+        tokenizer: str | None = None,
+    ) -> "State":
         """Another model, as it was trained, on the same prompt unless one is given.
 
         Named targets are dropped: another vocabulary need not have them.
         """
         fresh = self.with_prompt(self.prompt if prompt is None else prompt)
-        return replace(fresh, model=model, prepend_bos=None, target=None, versus=None, opened=None)
+        return replace(
+            fresh,
+            model=model,
+            given=given,
+            tokenizer=tokenizer,
+            even_if_large=False,
+            prepend_bos=None,
+            target=None,
+            versus=None,
+            opened=None,
+        )
+
+    def opens_the_same(self, other: "State") -> bool:
+        """Whether both have the same open model."""
+        fields = ("model", "device", "given", "tokenizer")
+        return all(getattr(self, name) == getattr(other, name) for name in fields)
 
     def asks_the_same(self, other: "State") -> bool:
         """Whether both have the same results: only visual fields may differ."""
@@ -127,12 +159,22 @@ class ModelFacts:
         name: its short name.
         key: the State.model that opened it.
         labels: [d_vocab], what to show for each token.
+        device: where it computes.
+        stored: the precision that its file holds.
+        no_float64, no_mlp_paths: why it can't run in float64, and why paths can't be carried on
+            through its MLPs; None where they can.
+        no_device: devices that can't be had here, and why.
     """
 
     name: str
     key: str
     config: "ModelConfig"
     labels: tuple[str, ...]
+    device: str = "cpu"
+    stored: str = "float32"
+    no_float64: str | None = None
+    no_mlp_paths: str | None = None
+    no_device: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -164,6 +206,7 @@ class Snapshot:
         failure: why the last state asked for could not be computed, in one line; state and results
             are then those of the last one that could.
         details: the same at length, for a report.
+        notice: what is not as it was asked although it could be computed, in one line.
         refused: the failure is an imbalance. Then nothing may be drawn, and the results are empty.
     """
 
@@ -172,3 +215,4 @@ class Snapshot:
     failure: str | None = None
     details: str | None = None
     refused: bool = False
+    notice: str | None = None

@@ -17,18 +17,24 @@ _ROWS: list[dict[str, object]] = []
 
 @pytest.fixture
 def verdict():
-    """Call it with (what, measured, yardstick or None, budget) to note and judge a figure."""
+    """Call it with (what, measured, yardstick or None, budget) to note and judge a figure.
 
-    def judge(what: str, measured: float, yardstick: float | None, budget: float) -> None:
+    Seconds, shown in milliseconds; with unit="MB" both are megabytes.
+    """
+
+    def judge(
+        what: str, measured: float, yardstick: float | None, budget: float, unit: str = "ms"
+    ) -> None:
         figure = measured if yardstick is None else measured / yardstick
+        shown = 1000 if unit == "ms" else 1
         _ROWS.append(
             {
                 "what": what,
-                "measured_ms": 1000 * measured,
-                "yardstick_ms": None if yardstick is None else 1000 * yardstick,
-                "figure": figure if yardstick is not None else 1000 * measured,
-                "budget": budget if yardstick is not None else 1000 * budget,
-                "unit": "x" if yardstick is not None else "ms",
+                "measured": f"{shown * measured:.1f} {unit}",
+                "yardstick": "" if yardstick is None else f"{shown * yardstick:.1f} {unit}",
+                "figure": figure if yardstick is not None else shown * measured,
+                "budget": budget if yardstick is not None else shown * budget,
+                "unit": "x" if yardstick is not None else unit,
             }
         )
         assert figure <= _SLACK * budget, f"{what}: {figure:.3g} passes {_SLACK:g} x {budget:g}"
@@ -44,10 +50,8 @@ def pytest_terminal_summary(terminalreporter):
     write("| what | measured | yardstick | figure | budget |")
     write("|---|---|---|---|---|")
     for row in _ROWS:
-        yardstick = row["yardstick_ms"]
-        beside = "" if yardstick is None else f"{yardstick:.1f} ms"
         write(
-            f"| {row['what']} | {row['measured_ms']:.1f} ms | {beside} | "
+            f"| {row['what']} | {row['measured']} | {row['yardstick']} | "
             f"{row['figure']:.2f} {row['unit']} | {row['budget']:g} {row['unit']} |"
         )
     target = os.environ.get("CIRCUITVIEW_BENCHMARK_FILE")

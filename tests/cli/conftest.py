@@ -18,8 +18,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def deep_bundle(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Four layers: paths of more than two heads are not listed."""
-    return str(random_bundle(tmp_path_factory.mktemp("bundles") / "four-layers", n_layers=4))
+    """Four layers of eight heads: too many paths to list them all."""
+    folder = tmp_path_factory.mktemp("bundles") / "four-layers"
+    return str(random_bundle(folder, n_layers=4, n_heads=8))
 
 
 @pytest.fixture

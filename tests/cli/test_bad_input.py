@@ -19,7 +19,9 @@ CASES = {
     "unknown command": (["plot"], "'plot'"),
     "unknown option": ([*PATHS, "--floor", "1"], "--floor"),
     "unknown model": (["paths", "gpt-7", "--prompt", "a"], "'gpt-7'"),
-    "model is a file": (["paths", "{bundle}/config.json", "--prompt", "a"], "json is a file"),
+    "model is a text": (
+        ["paths", "{bundle}/README.md", "--prompt", "a"], "README.md is a file that holds no model",
+    ),
     "folder without weights": (["paths", "{tmp}", "--prompt", "a"], "model.safetensors"),
     "no prompt": (["paths", "{bundle}"], "--prompt"),
     "empty prompt": (["paths", "{bundle}", "--prompt", ""], "the prompt is empty"),
@@ -36,6 +38,17 @@ CASES = {
     "dest too small": ([*PATHS, "--dest", "-99"], "dest -99 is out of range"),
     "dest no number": ([*PATHS, "--dest", "last"], "--dest"),
     "top negative": ([*PATHS, "--top", "-1"], "--top"),
+    "list nothing": ([*PATHS, "--list", "0"], "--list"),
+    "unknown device": ([*PATHS, "--device", "tpu"], "--device"),
+    "config of a whole model": ([*PATHS, "--config", "eps=1"], "says eps itself"),
+    "config without a value": ([*PATHS, "--config", "eps"], "'eps' is not KEY=VALUE"),
+    "config twice": (
+        [*PATHS, "--config", "eps=1", "--config", "eps=2"], "--config gives eps twice",
+    ),
+    "tokenizer of a whole model": ([*PATHS, "--tokenizer", "numbers"], "tokenizer of its own"),
+    "check an unknown model": (["check", "gpt-7"], "'gpt-7'"),
+    "check an empty prompt": (["check", "{bundle}", "--prompt", ""], "the prompt is empty"),
+    "open with answers and no model": (["open", "--config", "eps=1"], "name one"),
     "unknown dtype": ([*PATHS, "--dtype", "float16"], "--dtype"),
     "unknown format": ([*PATHS, "--format", "xml"], "--format"),
     "unknown figure": ([*EXPORT[:5], "pie", *EXPORT[6:]], "--figure"),
@@ -132,10 +145,10 @@ def test_bad_config_is_named(call, broken, content):
     one_line(call, ["paths", broken, "--prompt", "a"], "config.json")
 
 
-def test_model_with_mlps_is_refused_by_name(call, broken):
+def test_config_that_asks_for_mlps_the_weights_lack_is_refused_by_name(call, broken):
     fields = json.loads((broken / "config.json").read_text())
     (broken / "config.json").write_text(json.dumps(fields | {"attn_only": False}))
-    one_line(call, ["paths", broken, "--prompt", "a"], "attn_only")
+    one_line(call, ["paths", broken, "--prompt", "a"], "act_fn")
 
 
 def test_missing_tokenizer_is_named(call, broken):
@@ -149,8 +162,8 @@ def test_what_does_not_add_up_leaves_with_1_and_its_numbers(
 ):
     expand = analysis.expand
 
-    def off_by_one(recording, target):
-        expansion = expand(recording, target)
+    def off_by_one(*asked):
+        expansion = expand(*asked)
         return replace(expansion, logit=expansion.logit + 1)
 
     monkeypatch.setattr(analysis, "expand", off_by_one)
@@ -191,7 +204,8 @@ def test_window_without_a_display_is_refused_with_a_line(call, monkeypatch, argu
 
 @pytest.mark.parametrize("model", ["gpt-7", "~nobody-of-that-name/model", "m" * 5000])
 def test_window_on_a_model_that_is_nowhere_is_refused_with_a_line(call, model):
-    one_line(call, ["open", model], f"no bundled model and no folder '{model}'")
+    shown = f"'{model[:120]}…'" if len(model) > 120 else f"'{model}'"
+    one_line(call, ["open", model], f"no bundled model and no folder or file {shown}")
 
 
 def test_open_with_an_empty_prompt_does_not_take_the_last_one(call, monkeypatch):

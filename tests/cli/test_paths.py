@@ -13,7 +13,8 @@ from tests.cli.calling import PROMPT
 SENTENCE = "the cat sat on the mat . the cat"
 FIELDS = [
     "model", "tokens", "token_ids", "dest", "target", "target_id", "versus", "versus_id", "dtype",
-    "logit", "probability", "constant", "remainder", "error", "n_paths", "terms", "groups",
+    "device", "expansion", "soft_cap", "logit", "probability", "constant", "remainder", "error",
+    "n_paths", "not_listed", "terms", "groups",
 ]  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def test_json_has_the_documented_fields_in_order(call, bundle):
     answer = facts(call, bundle, "--prompt", PROMPT)
     assert list(answer) == FIELDS
     term = answer["terms"][0]
-    assert list(term) == ["path", "source", "heads", "kind", "contribution"]
+    assert list(term) == ["path", "source", "heads", "steps", "kind", "contribution"]
     groups = ["direct", "layer-0 heads", "layer-1 heads", "virtual heads", "positions and biases"]
     assert list(answer["groups"]) == groups
     assert answer["model"] == "two-layers"
@@ -124,12 +125,33 @@ def test_listed_terms_are_the_largest_first(call, bundle):
 
 def test_deep_model_counts_what_it_does_not_list(call, deep_bundle):
     answer = facts(call, deep_bundle, "--prompt", PROMPT, "--top", 1000)
-    # From token and position 3^4 chains each; from the bias of layer l, 3^(3 − l).
-    assert answer["n_paths"] == 2 * 81 + 27 + 9 + 3 + 1
-    assert max(len(term["heads"]) for term in answer["terms"]) == 2
+    # From token and position 9^4 chains each; from the bias of layer l, 9^(3 − l).
+    assert answer["n_paths"] == 2 * 9**4 + 9**3 + 81 + 9 + 1
+    assert len(answer["terms"]) == 1000
+    worked_out, summed = answer["not_listed"]
+    assert (worked_out["which"], summed["which"]) == ("worked out", "summed only")
+    assert worked_out["n_paths"] + summed["n_paths"] == answer["n_paths"] - 1000
+    parts = worked_out["contribution"] + summed["contribution"]
+    assert parts == pytest.approx(answer["remainder"], abs=1e-12)
     assert answer["remainder"] != 0
     assert balance(answer) == pytest.approx(answer["logit"], abs=1e-12)
     assert math.fsum(answer["groups"].values()) == pytest.approx(answer["logit"], abs=1e-3)
+
+
+def test_list_says_how_many_paths_are_found(call, deep_bundle):
+    few = facts(call, deep_bundle, "--prompt", PROMPT, "--top", 1000, "--list", 60)
+    assert len(few["terms"]) == 60
+    assert balance(few) == pytest.approx(few["logit"], abs=1e-12)
+
+
+def test_table_tells_small_paths_from_longer_ones(call, deep_bundle):
+    _, out, _ = call("paths", deep_bundle, "--prompt", PROMPT, "--top", 9)
+    lines = out.splitlines()
+    assert lines[3].startswith("9 of 13,942 paths listed; the other 13,933 bring ")
+    assert "are worked out and smaller: " in lines[4]
+    assert "are longer, known by their exact sum: " in lines[5]
+    counts = [int(line.split()[0].replace(",", "")) for line in lines[4:6]]
+    assert sum(counts) == 13_933
 
 
 def test_by_source_sums_to_its_term(call, bundle):

@@ -74,8 +74,15 @@ def test_empty_folder_says_which_files_are_asked_for(tmp_path):
     assert all(file in message for file in ("config.json", "model.safetensors", "tokenizer.json"))
 
 
-def test_file_instead_of_folder(folder):
-    assert "is a file" in refusal(folder / "config.json")
+def test_file_that_is_no_model(folder):
+    notes = folder / "notes.txt"
+    notes.write_text("a model")
+    assert "is a file that holds no model" in refusal(notes)
+
+
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_file_of_a_whole_model_opens_its_folder(folder, file):
+    assert open_model(folder / file).name == "bundle"
 
 
 def test_dangling_symlink(tmp_path):
@@ -203,9 +210,24 @@ def test_config_without_a_size_names_it(folder, field):
         ("bos_token_id", 9),
         ("bos_token_id", -1),
         ("use_attn_scale", "yes"),
+        ("n_key_value_heads", 3),
+        ("n_key_value_heads", 0.5),
+        ("n_key_value_heads", -1),
+        ("rotary_base", 0),
+        ("rotary_dim", 3),
+        ("rotary_dim", 4),
+        ("rotary_dim", 0),
+        ("d_mlp", 0),
+        ("act_fn", "tanh"),
+        ("act_fn", None),
+        ("gated_mlp", 1),
     ],
 )
 def test_config_of_a_wrong_type_or_size_names_the_field(folder, field, value):
+    if field.startswith("rotary"):
+        change_config(folder, positional_embedding_type="rotary")
+    if field in ("d_mlp", "act_fn"):
+        change_config(folder, attn_only=False, act_fn="relu")
     change_config(folder, **{field: value})
     assert field in refusal(folder)
 
@@ -213,14 +235,9 @@ def test_config_of_a_wrong_type_or_size_names_the_field(folder, field, value):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("attn_only", False),
-        ("positional_embedding_type", "rotary"),
         ("positional_embedding_type", "alibi"),
         ("normalization_type", "BatchNorm"),
         ("attn_scores_soft_cap", 50.0),
-        ("output_logits_soft_cap", 30.0),
-        ("n_key_value_heads", 1),
-        ("parallel_attn_mlp", True),
         ("use_qk_norm", True),
         ("use_local_attn", True),
         ("use_normalization_before_and_after", True),
@@ -231,6 +248,8 @@ def test_config_of_a_wrong_type_or_size_names_the_field(folder, field, value):
         ("rmsnorm_uses_offset", True),
         ("post_embedding_ln", True),
         ("scale_embedding", True),
+        ("use_NTK_by_parts_rope", True),
+        ("rope_scaling", {"rope_type": "linear", "factor": 2.0}),
     ],
 )
 def test_what_would_break_the_sum_is_refused_by_name(folder, field, value):
@@ -247,6 +266,8 @@ def test_what_would_break_the_sum_is_refused_by_name(folder, field, value):
         ("output_logits_soft_cap", None),
         ("n_key_value_heads", 2),
         ("attn_only", True),
+        ("parallel_attn_mlp", True),
+        ("final_rms", False),
         ("d_mlp", 48),
         ("act_fn", "gelu"),
     ],

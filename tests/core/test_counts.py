@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from circuitview.core.expansion import expand
-from circuitview.core.names import POSITION, TOKEN, CircuitviewError, Head, Source
-from circuitview.core.path import Path, all_groups, chain_table, count_chains, group_names, group_of
+from circuitview.core.groups import Grouping
+from circuitview.core.names import POSITION, TOKEN, CircuitviewError, Head, Mlp, Source
+from circuitview.core.path import Path, chain_table, count_chains
 from circuitview.core.target import Target
 from tests.tiny_models import Tiny, record, tiny_model
 
@@ -67,11 +68,12 @@ def test_count_of_chains_above_a_layer_leaves_out_the_layers_below():
 
 
 @pytest.mark.parametrize("n_layers", [4, 6])
-def test_deep_models_list_up_to_two_heads_and_count_the_rest(n_layers):
+def test_models_of_many_paths_list_the_largest_and_count_the_rest(n_layers):
     tiny = Tiny(n_layers=n_layers, n_heads=2, biases=False, normalization_type=None)
-    found = expand(record(tiny_model(tiny), [1, 2, 3]), Target(2, 1, "w1"))
-    assert max(len(path.heads) for path in found.paths) == 2
-    assert len(found.paths) == 2 * count_chains(n_layers, 2, most=2)
+    found = expand(record(tiny_model(tiny), [1, 2, 3]), Target(2, 1, "w1"), listed=20, few=50)
+    assert len(found.paths) == 20
+    short = [path for path in found.paths if len(path.heads) <= 2]
+    assert found.n_smaller == 2 * count_chains(n_layers, 2, most=2) - len(short)
     assert found.n_paths == 2 * 3**n_layers
     assert found.n_unlisted == found.n_paths - len(found.paths)
     assert found.remainder != 0.0
@@ -89,12 +91,29 @@ def test_chain_table_lists_each_rising_chain_once(n_layers, n_heads, most):
 
 
 def test_path_label_parses_back():
-    for label in ("token", "position > 0.3", "bias 0 > 1.4", "token > 0.3 > 1.4", "mlp 0 > 1.2"):
+    for label in (
+        "token",
+        "position > 0.3",
+        "bias 0 > 1.4",
+        "token > 0.3 > 1.4",
+        "mlp 0 > 1.2",
+        "token > 0.1 > mlp 0 > 1.2",
+        "mlp bias 0 > mlp 1",
+    ):
         assert str(Path.parse(label)) == label
     assert Path.parse("token>L0H3") == Path(TOKEN, (Head(0, 3),))
 
 
-@pytest.mark.parametrize("text", ["token > 1.4 > 0.3", "bias 1 > 1.0", "token > 1.0 > 1.1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token > 1.4 > 0.3",
+        "bias 1 > 1.0",
+        "token > 1.0 > 1.1",
+        "mlp 1 > 1.0",
+        "token > mlp 0 > 0.1",
+    ],
+)
 def test_path_whose_layers_do_not_rise_is_refused(text):
     with pytest.raises(CircuitviewError, match="rise"):
         Path.parse(text)
@@ -112,14 +131,40 @@ def test_kinds_and_groups_follow_source_and_length():
     assert Path(TOKEN).kind == "direct"
     assert Path(POSITION, (head,)).kind == "head"
     assert Path(TOKEN, (head, later)).kind == "virtual head"
-    assert group_of(Path(TOKEN)) == "direct"
-    assert group_of(Path(TOKEN, (later,))) == "layer-1 heads"
-    assert group_of(Path(TOKEN, (head, later))) == "virtual heads"
-    assert group_of(Path(POSITION)) == group_of(Path(Source("bias", 0), (later,)))
-    assert group_names(1) == ("direct", "layer-0 heads", "positions and biases")
-    assert group_names(2)[-2] == "virtual heads"
-    assert all_groups(1) == ("direct", "layer-0 heads", "virtual heads", "positions and biases")
-    assert all_groups(3) == group_names(3)
+    assert Path(TOKEN, (Mlp(0), later)).kind == "through MLPs"
+    grouping = Grouping(2, 2, (TOKEN, POSITION, Source("bias", 0)))
+    assert grouping.of(Path(TOKEN)) == "direct"
+    assert grouping.of(Path(TOKEN, (later,))) == "layer-1 heads"
+    assert grouping.of(Path(TOKEN, (head, later))) == "virtual heads"
+    assert grouping.of(Path(POSITION)) == grouping.of(Path(Source("bias", 0), (later,)))
+
+
+def test_groups_of_one_layer_show_no_virtual_heads_but_sum_them():
+    grouping = Grouping(1, 2, (TOKEN,))
+    assert grouping.names == ("direct", "layer-0 heads", "positions and biases")
+    assert grouping.summed == ("direct", "layer-0 heads", "virtual heads", "positions and biases")
+    deeper = Grouping(3, 2, (TOKEN,))
+    assert deeper.names == deeper.summed
+
+
+def test_groups_of_a_deep_model_do_not_tell_layers_apart():
+    deep = Grouping(12, 12, (TOKEN, POSITION, Source("mlp", 3)), all_listed=False)
+    names = ("direct", "heads", "virtual heads", "MLPs", "positions and biases")
+    assert deep.names == deep.summed == names
+    assert deep.counts["heads"] == 144
+    assert deep.counts["virtual heads"] == 13**12 - 1 - 144
+    assert deep.counts["MLPs"] == 13**8
+    assert deep.n_paths == 2 * 13**12 + 13**8
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_count_of_paths_through_mlps_multiplies_the_choices_of_each_layer(parallel):
+    grouping = Grouping(3, 4, (TOKEN, Source("bias", 1)), through_mlps=True, parallel=parallel)
+    # Sequential: (1 + 4 heads) x (1 + 1 MLP) a layer, and bias 1 may still run through MLP 1.
+    expected = (6**3, 6) if parallel else (10**3, 2 * 10)
+    assert (sum(grouping.ways(TOKEN)), sum(grouping.ways(Source("bias", 1)))) == expected
+    assert grouping.counts["direct"] == 1
+    assert grouping.counts["one step"] == 3 * (4 + 1)
 
 
 def test_terms_come_largest_first_and_through_finds_a_heads_paths():

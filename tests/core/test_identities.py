@@ -8,9 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from circuitview.core import expansion as expansion_module
 from circuitview.core.edits import Edits
-from circuitview.core.expansion import Expansion, expand
+from circuitview.core.expansion import FEW, LISTED, Expansion, expand
 from circuitview.core.names import TOKEN, Head, ImbalanceError
 from circuitview.core.orders import order_sums
 from circuitview.core.path import count_chains
@@ -23,17 +22,20 @@ from tests.tiny_models import Tiny, record, tiny_model
 ROUNDING = {"float32": 1e-4, "float64": 1e-11}
 
 
-def expansion_of(data, dtype: str = "float64", **depths) -> Expansion:
+def expansion_of(
+    data, dtype: str = "float64", listed: int = LISTED, few: int = FEW, **depths
+) -> Expansion:
     tiny, tokens = data.draw(tinies_and_tokens(**depths))
     target = data.draw(targets(tiny, len(tokens)))
-    return expand(record(tiny_model(tiny), tokens, dtype), target)
+    return expand(record(tiny_model(tiny), tokens, dtype), target, listed=listed, few=few)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @steady
 @given(data=st.data())
 def test_terms_constant_and_remainder_equal_the_logit(dtype, data):
-    found = expansion_of(data, dtype, most_layers=5)
+    few = data.draw(st.sampled_from([0, FEW]))  # the largest of all paths, and all of them
+    found = expansion_of(data, dtype, listed=50, few=few, most_layers=5)
     logits = found.recording.logits[found.target.dest].double()
     logit = float(logits[found.target.token])
     if found.target.versus is not None:
@@ -73,7 +75,7 @@ def test_orders_sum_to_the_logit_and_match_the_listed_terms(data):
     found = expansion_of(data, most_layers=5)
     close = 1e-11 * max(found.scale, np.abs(found.orders.sums).max())
     assert abs(found.orders.by_order().sum() + found.constant - found.logit) <= close
-    most = max(len(path.heads) for path in found.paths)
+    most = found.recording.weights.config.n_layers
     for source in found.recording.weights.sources:
         for order in range(most + 1):
             listed = sum(
@@ -87,7 +89,7 @@ def test_orders_sum_to_the_logit_and_match_the_listed_terms(data):
 @steady
 @given(data=st.data())
 def test_full_depth_leaves_no_remainder(data):
-    found = expansion_of(data, most_layers=3)
+    found = expansion_of(data, most_layers=3)  # few enough paths that all are listed
     assert found.remainder == 0.0
     assert found.n_unlisted == 0
     assert len(set(found.paths)) == len(found.paths) == found.n_paths
@@ -95,29 +97,30 @@ def test_full_depth_leaves_no_remainder(data):
 
 @steady
 @given(data=st.data())
-def test_remainder_beyond_three_layers_equals_the_paths_that_are_not_listed(data):
-    found = expansion_of(data, least_layers=4, most_layers=5)
+def test_remainder_equals_the_paths_that_are_not_listed(data):
+    listed = data.draw(st.integers(1, 60))
+    found = expansion_of(data, most_layers=5, listed=listed, few=0)
     every = path_vectors(found.recording)
     contributions = every.contributions(found.target).numpy()
     listed = set(found.paths)
     rest = [
         value for path, value in zip(every.paths, contributions, strict=True) if path not in listed
     ]
-    assert all(len(path.heads) <= 2 for path in listed)
     assert found.n_unlisted == len(rest)
-    assert abs(found.remainder - sum(rest)) <= 1e-11 * max(found.scale, np.abs(rest).max())
+    close = 1e-11 * max(found.scale, np.abs(contributions).max())
+    assert abs(found.remainder - sum(rest)) <= close
+    short = [path for path in every.paths if len(path.heads) <= 2 and path not in listed]
+    assert found.n_smaller == len(short)
 
 
 @steady
 @given(data=st.data())
-def test_listing_more_heads_leaves_the_other_terms_and_empties_the_remainder(data):
+def test_listing_all_leaves_the_other_terms_and_empties_the_remainder(data):
     tiny, tokens = data.draw(tinies_and_tokens(least_layers=4, most_layers=4))
     recording = record(tiny_model(tiny), tokens)
     target = data.draw(targets(tiny, len(tokens)))
-    short = expand(recording, target)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(expansion_module, "_ALL_PATHS_LAYERS", 4)
-        whole = expand(recording, target)
+    short = expand(recording, target, listed=30, few=0)
+    whole = expand(recording, target, few=10**6)
     assert whole.remainder == 0.0
     assert whole.n_paths == short.n_paths == len(whole.paths)
     for term in short.terms:
@@ -174,7 +177,7 @@ def test_zero_W_O_removes_that_heads_paths_and_its_value_bias_and_nothing_else(d
     )
     W_O = model.exact.W_O.clone()
     W_O[head.layer, head.head] = 0.0
-    without = replace(model, exact=replace(model.exact, W_O=W_O), _cast={})
+    without = replace(model, folded=replace(model.exact, W_O=W_O).to)
     cut = record(without, tokens, edits=Edits(frozen=clean))
     before, after = expand(clean, target), expand(cut, target)
 
@@ -211,10 +214,10 @@ def test_permuted_heads_permute_the_terms(data):
     permuted = replace(weights, **{name: shuffled(getattr(weights, name)) for name in names})
     target = data.draw(targets(tiny, len(tokens)))
     first = expand(record(model, tokens), target)
-    second = expand(record(replace(model, exact=permuted, _cast={}), tokens), target)
+    second = expand(record(replace(model, folded=permuted.to), tokens), target)
     for term in second.terms:
         heads = tuple(Head(head.layer, orders[head.layer][head.head]) for head in term.path.heads)
-        same = first.term(replace(term.path, heads=heads))
+        same = first.term(replace(term.path, steps=heads))
         assert np.abs(same.by_source - term.by_source).max() <= 1e-11 * first.scale
 
 
@@ -240,7 +243,7 @@ def test_rotating_the_folded_stream_changes_nothing(data):
     )
     target = data.draw(targets(tiny, len(tokens)))
     first = expand(record(model, tokens), target)
-    second = expand(record(replace(model, exact=rotated, _cast={}), tokens), target)
+    second = expand(record(replace(model, folded=rotated.to), tokens), target)
     assert first.paths == second.paths
     # A rotation of the stream rounds every dot product anew; scores pass that on to the patterns.
     assert np.abs(first.by_source - second.by_source).max() <= 1e-10 * first.scale
@@ -302,7 +305,7 @@ def test_a_wrong_or_missing_logit_never_balances(wrong):
 
 def expand_broken() -> Expansion:
     found = expand(record(tiny_model(Tiny()), [1, 2, 3]), Target(2, 1, "w1"))
-    return replace(found, remainder=0.5)
+    return replace(found, beyond=0.5)
 
 
 def test_float64_stays_within_the_measured_reach():

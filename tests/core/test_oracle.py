@@ -10,12 +10,13 @@ from circuitview.core.expansion import expand
 from circuitview.core.path_vectors import path_vectors
 from circuitview.core.target import Target
 from tests.reference import Oracle
-from tests.tiny_models import KINDS, Tiny, build_bundle, record
+from tests.tiny_models import KINDS, MLP_KINDS, Tiny, build_bundle, record
 
 # float64, two ways of computing numbers of order one to ten.
 CLOSE = 1e-11
 
 _SMALL = [replace(kind, seed=place) for place, kind in enumerate(KINDS)]
+_MLPS = [replace(kind, seed=40 + place) for place, kind in enumerate(MLP_KINDS)]
 _DEPTHS = [
     Tiny(n_layers=1, n_heads=3, seed=21),
     Tiny(n_layers=3, n_heads=2, seed=22),
@@ -26,7 +27,7 @@ _DEPTHS = [
 ]
 
 
-@pytest.fixture(params=[*_SMALL, *_DEPTHS], ids=str)
+@pytest.fixture(params=[*_SMALL, *_MLPS, *_DEPTHS], ids=str)
 def case(request, tmp_path):
     tiny = request.param
     folder = build_bundle(tmp_path / "bundle", tiny)
@@ -37,12 +38,20 @@ def case(request, tmp_path):
 
 
 def test_forward_pass_agrees_with_the_unfolded_oracle(case):
-    _, run, _, recording = case
+    oracle, run, _, recording = case
     assert np.abs(recording.logits.numpy() - run.logits).max() <= CLOSE
     assert np.abs(recording.pattern.numpy() - run.pattern).max() <= CLOSE
     assert np.abs(recording.scores.numpy() - run.scores).max() <= CLOSE
     assert np.abs(recording.ln_scale.numpy() - run.scale).max() <= CLOSE
     assert np.abs(recording.final_scale.numpy() - run.final_scale).max() <= CLOSE
+    if recording.mlp_out is not None:
+        mlp_out = run.mlp_out
+        if oracle.centres:  # folded weights write centred vectors
+            mlp_out = mlp_out - mlp_out.mean(-1, keepdims=True)
+        assert np.abs(recording.mlp_out.numpy() - mlp_out).max() <= CLOSE
+        assert np.abs(recording.mlp_scale.numpy() - run.mlp_scale).max() <= CLOSE
+    else:
+        assert not run.mlp_out.any()
 
 
 @pytest.mark.parametrize("versus", [None, 5])

@@ -13,7 +13,8 @@ from circuitview.core.path import Path
 from circuitview.core.target import Target
 from circuitview.figures.diagram import diagram_figure
 from circuitview.figures.diagram.geometry import Frame, Layout, SourceToken
-from circuitview.figures.diagram.layout import MOST_BANDS, lay_out
+from circuitview.figures.diagram.layout import lay_out
+from circuitview.figures.diagram.shown import MOST_BANDS
 from circuitview.figures.figure import Curve, Figure, Text, bounds, groups, walk
 from circuitview.figures.svg import svg
 from circuitview.figures.theme import DARK, LIGHT
@@ -199,10 +200,12 @@ def test_columns_of_a_deep_model_do_not_write_over_one_another(size):
         assert not a.overlaps(b), f"{one!r} lies on {other!r}"
 
 
-@pytest.mark.parametrize("wide", [640, 1280])
-def test_the_caption_of_a_deep_model_keeps_the_sum_and_the_error(wide):
+@pytest.mark.parametrize(("wide", "cut"), [(420, True), (1280, False)])
+def test_the_caption_of_a_deep_model_keeps_the_sum_and_the_error(wide, cut):
     words = [item.text for item in walk(deep_diagram(wide, 480)) if isinstance(item, Text)]
-    assert any("… = " in text and "; error " in text for text in words)
+    sums = [text for text in words if " = " in text and "; error " in text]
+    assert len(sums) == 1
+    assert ("… = " in sums[0]) == cut
 
 
 def test_what_takes_away_is_dashed_and_what_adds_is_not(two_layers):

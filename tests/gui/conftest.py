@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout
 
-from circuitview.core.expansion import expand
+from circuitview.core.expansion import expansion_steps
 from circuitview.figures.figure import Figure, Text
 from circuitview.gui.document import Document
 from circuitview.gui.jobs import JobRunner, worker_context
@@ -177,6 +177,7 @@ def ask(qtbot, document, change) -> None:
     qtbot.waitUntil(lambda: not document.computing, timeout=WAIT)
 
 
-def unbalanced(recording, target, expand=expand):
-    """An expansion that a fault in the program would give: one term is off."""
-    return replace(expand(recording, target), constant=1.0)
+def unbalanced(*asked):
+    """The steps to an expansion that a fault in the program would give: one term is off."""
+    expansion = yield from expansion_steps(*asked)
+    return replace(expansion, constant=1.0)

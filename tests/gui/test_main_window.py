@@ -20,7 +20,7 @@ from circuitview.gui.diagram import view as view_module
 from circuitview.gui.dock_host import find_panels
 from circuitview.gui.dock_widths import LEAST
 from circuitview.gui.floor_bar import floor_of_step, hidden_text, step_of_floor
-from circuitview.gui.opening import dropped_folder
+from circuitview.gui.opening import dropped_model
 from circuitview.session.balance import balance_text
 from circuitview.session.settings import ExportChoices
 from circuitview.session.state import Snapshot
@@ -127,7 +127,7 @@ def test_failure_is_told_in_the_strip_and_can_be_copied_and_dismissed(qtbot, win
 
 
 def test_imbalance_replaces_the_diagram_by_the_reason(qtbot, window, document, monkeypatch):
-    monkeypatch.setattr(expansion_module, "expand", unbalanced)
+    monkeypatch.setattr(expansion_module, "expansion_steps", unbalanced)
     ask(qtbot, document, lambda state: replace(state, dest=4))
     assert window.balance.text().startswith("Refused: the paths don't add up")
     assert window.balance.property("refused") == "true"
@@ -164,17 +164,19 @@ def test_folder_is_opened_remembered_and_offered_again(qtbot, window, document, 
     assert document.snapshot.results.model.name == MODEL
 
 
-def test_dropped_folder_is_recognised(tmp_path):
-    (tmp_path / "model.safetensors").touch()
+def test_dropped_model_is_recognised(tmp_path):
+    files = [tmp_path / f"model{ending}" for ending in (".safetensors", ".gguf", ".pth", ".pt")]
+    for path in files:
+        path.touch()
     for path, expected in (
         (tmp_path, str(tmp_path)),
-        (tmp_path / "model.safetensors", str(tmp_path)),
+        *((path, str(path)) for path in files),
         (tmp_path / "notes.txt", None),
     ):
         data = QMimeData()
         data.setUrls([QUrl.fromLocalFile(str(path))])
-        assert dropped_folder(data) == expected
-    assert dropped_folder(QMimeData()) is None
+        assert dropped_model(data) == expected
+    assert dropped_model(QMimeData()) is None
 
 
 def test_closing_in_the_middle_of_a_job_ends_it(qtbot, window, document):
@@ -366,12 +368,12 @@ def test_no_shortcut_is_one_that_macos_keeps_for_itself(window):
 def test_a_longer_prompt_is_drawn_once(qtbot, make_window, document, monkeypatch):
     """It was drawn for the old height, then again when the tokens had taken another line."""
     window = make_window(())
-    drawn, compose = [], view_module.diagram_figure
+    drawn, compose = [], view_module.Diagram
     window.resize(900, 700)
     QApplication.processEvents()
     monkeypatch.setattr(
         view_module,
-        "diagram_figure",
+        "Diagram",
         lambda *what, **how: drawn.append((how["width"], how["height"])) or compose(*what, **how),
     )
     height = window.diagram.height()

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from circuitview.gui.app import first_state
+from circuitview.gui.app import Asked, first_state
 from circuitview.gui.settings_store import SettingsStore
 from circuitview.session.settings import Settings, read_settings
 from tests.gui.conftest import MODEL, PROMPT, ask
@@ -29,16 +29,16 @@ def test_prompt_model_theme_and_layout_come_back(qtbot, make_window, document, s
 
 def test_first_state_is_that_of_last_time_unless_told_otherwise():
     last = Settings(model=MODEL, prompt="I like", prepend_bos=False)
-    state = first_state(last, None, None)
+    state = first_state(last)
     assert (state.model, state.prompt, state.prepend_bos) == (MODEL, "I like", False)
-    assert first_state(last, "cat-on-the-mat", "the cat").prompt == "the cat"
-    assert first_state(last, "cat-on-the-mat", "the cat").prepend_bos is None
-    assert first_state(last, "cat-on-the-mat", "").prompt == ""  # asked for, be it wrong
-    assert first_state(Settings(), None, None).prompt
+    assert first_state(last, Asked("cat-on-the-mat", "the cat")).prompt == "the cat"
+    assert first_state(last, Asked("cat-on-the-mat", "the cat")).prepend_bos is None
+    assert first_state(last, Asked("cat-on-the-mat", "")).prompt == ""  # asked for, be it wrong
+    assert first_state(Settings()).prompt
 
 
 def test_relative_folder_is_kept_in_full():
-    assert first_state(Settings(), "some/folder", None).model.startswith("/")
+    assert first_state(Settings(), Asked("some/folder")).model.startswith("/")
 
 
 def test_failed_state_is_not_what_comes_back(qtbot, make_window, document, store):

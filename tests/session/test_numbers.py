@@ -36,3 +36,27 @@ def test_percent_and_error_keep_what_matters() -> None:
     ]
     assert [numbers.error(size) for size in (2.3e-6, -2e-15, 0.0)] == ["2e-6", "2e-15", "0"]
     assert numbers.weight(0.374) == "0.37"
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (144, "144"),
+        (999_999, "999,999"),
+        (9_600_000, "9.6 million"),
+        (23_298_085_122_481, "23 trillion"),
+        (9_960_000_000, "10 billion"),
+        (2 * 10**15, "2.0 quadrillion"),
+        (11 * 10**29, "1.1 × 10³⁰"),
+        (996 * 10**28, "1.0 × 10³¹"),
+        (7 * 10**400, "7.0 × 10⁴⁰⁰"),
+    ],
+)
+def test_very_many_are_counted_roughly(number, expected):
+    assert numbers.roughly(number) == expected
+
+
+def test_counts_are_exact_up_to_a_trillion():
+    assert numbers.readable(999_999_999_999) == "999,999,999,999"
+    assert numbers.readable(23_298_085_122_481) == "23 trillion"
+    assert numbers.count(23_298_085_122_481) == "23,298,085,122,481"

@@ -17,7 +17,8 @@ def run(steps):
         try:
             next(steps)
         except StopIteration as end:
-            return end.value
+            answer = end.value
+            return answer.state, answer.results, answer.why_prompt
 
 
 def test_prompt_that_can_be_read_stays():
@@ -65,7 +66,18 @@ def test_weights_that_do_not_add_up_are_not_taken_for_an_unknown_word(tmp_path):
     arrays = load_file(folder / "model.safetensors")
     huge = {name: (1e4 * array).astype(np.float32) for name, array in arrays.items()}
     save_file(huge, folder / "model.safetensors")
-    pipeline, state = Pipeline(), State(model=str(folder), prompt="I like")
+    state = State(model=str(folder), prompt="I like")
+    with pytest.raises(CircuitviewError, match=r"layer 2: .*numbers pass what floats can hold"):
+        run(opening_steps(Pipeline(), state))
+
+
+def test_imbalance_is_no_matter_of_the_prompt(monkeypatch):
+    def unbalanced(*_):
+        raise ImbalanceError("the paths don't add up")
+        yield
+
+    monkeypatch.setattr("circuitview.core.expansion.expansion_steps", unbalanced)
+    pipeline, state = Pipeline(), State(model="induction-by-hand", prompt="I like")
     with pytest.raises(ImbalanceError, match="don't add up"):
         run(opening_steps(pipeline, state))
-    assert pipeline.facts_of(state).name == "mine"
+    assert pipeline.facts_of(state).name == "induction-by-hand"

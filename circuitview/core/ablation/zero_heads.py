@@ -9,11 +9,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from circuitview.core.edits import Edits
+from circuitview.core.frozen import run_frozen
 from circuitview.core.names import Head
 from circuitview.core.orders import order_sums
 from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
-from circuitview.core.runner import run
 from circuitview.core.target import Target
 
 
@@ -56,7 +56,8 @@ def zero_each_head(
         target: what is measured.
         frozen: whether patterns and norm scales stay as recorded.
     """
-    weights, config = recording.weights, recording.weights.config
+    config, rerun = recording.weights.config, recording.rerun
+    assert rerun is not None, "only a recording that was read from nowhere can't be run again"
     contributions = order_sums(recording, target)
     clean = target.of(recording.logits[target.dest])
     heads = [
@@ -64,8 +65,9 @@ def zero_each_head(
     ]
     rows: list[AblationRow] = []
     for head in heads:
-        edits = Edits(zeroed=frozenset({head}), frozen=recording if frozen else None)
-        value = target.of(run(weights, recording.prompt, edits).logits[target.dest])
+        zeroed = frozenset({head})
+        changed = run_frozen(recording, zeroed) if frozen else rerun(Edits(zeroed=zeroed))
+        value = target.of(changed.logits[target.dest])
         row = AblationRow(head, contributions.head(head), value, value - clean)
         rows.append(row)
         yield Progress(len(rows), len(heads), row)

@@ -1,28 +1,36 @@
 """The residual-stream diagram: every path a band, as wide as its contribution, on one scale.
 
 Blue adds; orange, cut into dashes, takes away; grey stands for what is not drawn singly and for
-positions and biases' own nodes. Thick bands lie under thin ones, what is selected lies on top.
-The same picture serves the window and the exports.
+positions and biases' own nodes. What is selected lies on top. In a model of few layers the bands
+are stacked at columns of nodes, thick under thin; a deep model is a grid, strong over weak, and any
+of its layers can be shown alone. The same picture serves the window and the exports.
 """
 
-from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from circuitview.core.names import POSITION, TOKEN, Head, Source
 from circuitview.core.path import Path
 from circuitview.figures.compose import provenance
-from circuitview.figures.diagram.geometry import Band, Frame, Layout, Node, SourceToken
+from circuitview.figures.diagram.geometry import Band, Frame, Layout
+from circuitview.figures.diagram.grid import lay_out_grid
+from circuitview.figures.diagram.grid_labels import GridLabels, in_grid
 from circuitview.figures.diagram.labels import Labels
 from circuitview.figures.diagram.layout import lay_out
-from circuitview.figures.diagram.ribbon import HAIR, band_curve, ribbon
-from circuitview.figures.diagram.style import Style
+from circuitview.figures.diagram.nodes import node_group
+from circuitview.figures.diagram.overview import Overview
+from circuitview.figures.diagram.picture import Picture
+from circuitview.figures.diagram.ribbon import FAT, HAIR, band_curve
+from circuitview.figures.diagram.shown import is_deep
+from circuitview.figures.diagram.strands import selected_strands, strand
+from circuitview.figures.diagram.style import Kind, Style
+from circuitview.figures.diagram.words import count, expansion_name
 from circuitview.figures.enlarge import enlarged
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text
-from circuitview.figures.text_width import width
+from circuitview.figures.text_width import width as text_width
 from circuitview.figures.theme import Theme
 from circuitview.session.balance import HELD_FIXED, balance_text
 from circuitview.session.numbers import logits, percent
@@ -33,6 +41,10 @@ if TYPE_CHECKING:
 
 # The largest size for which an exported diagram is laid out (pixels); larger ones are enlarged.
 _SLIDE = (1280.0, 720.0)
+_PICKED = 0.95
+_STEPPED_BACK = 0.22  # how strong all other bands are beside what is picked
+_HAIR_DASH = (26.0, 6.0)  # pixels: of a grid's hairs, or a PDF would be millions of short pieces
+_STRIP = (50.0, 0.15, 150.0)  # the overview: least, share of the height, most (pixels)
 
 
 def diagram_figure(
@@ -45,64 +57,26 @@ def diagram_figure(
     selection: Selection | None = None,
     captioned: bool = False,
     titled: bool = True,
+    layer: int | None = None,
 ) -> Figure:
-    """The diagram of `expansion`.
-
-    Args:
-        expansion: must balance.
-        theme: colours.
-        width, height: pixels.
-        floor: paths below this |contribution| (logits) become the grey remainder.
-        selection: what stands out.
-        captioned: whether the prompt and the balance stand under the picture, as on a slide.
-        titled: whether each band carries its path_title, as in exported files.
+    """The diagram of `expansion`; the arguments are those of Diagram.
 
     Raises:
         ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
     """
-    expansion.require_balance()
     factor = max(1.0, min(width / _SLIDE[0], height / _SLIDE[1])) if captioned else 1.0
-    if factor > 1.0:
-        smaller = diagram_figure(
-            expansion,
-            theme=theme,
-            width=width / factor,
-            height=height / factor,
-            floor=floor,
-            selection=selection,
-            captioned=True,
-            titled=titled,
-        )
-        return enlarged(smaller, factor)
-    n_heads = expansion.recording.weights.config.n_heads
-    style = Style.for_size(width, height, n_heads)
-    caption = (balance_text(expansion), _origin(expansion, style, width)) if captioned else ()
-    chosen = selection or Selection()
-    drawing = _Drawing(expansion, theme, style, chosen, width, height, caption, titled)
-    layout = lay_out(expansion, drawing.frame(), floor)
-    return Figure(
-        width=width,
-        height=height,
-        background=theme.background,
-        items=drawing.items(layout),
-        title=f"Paths to {expansion.target}",
-        description=provenance(expansion),
+    diagram = Diagram(
+        expansion,
+        theme=theme,
+        width=width / factor,
+        height=height / factor,
+        floor=floor,
+        captioned=captioned,
+        titled=titled,
+        layer=layer,
     )
-
-
-def _origin(expansion: "Expansion", style: Style, room: float) -> str:
-    """The model, what is held, and the prompt up to dest; a long one loses its start."""
-    prompt, dest = expansion.recording.prompt, expansion.target.dest
-    words = f"{prompt.model}, {HELD_FIXED}, prompt up to dest {dest}:  "
-    left = room - 4 * style.label - width(words, style.label)
-    kept: list[str] = []
-    for label in reversed(prompt.labels[: dest + 1]):
-        left -= width(f"{label} ", style.label)
-        if left < 0:
-            kept[-1:] = ["…"]
-            break
-        kept.append(label)
-    return words + " ".join(reversed(kept))
+    figure = diagram.picture(selection or Selection()).figure
+    return enlarged(figure, factor) if factor > 1.0 else figure
 
 
 def path_title(expansion: "Expansion", path: Path) -> str:
@@ -115,73 +89,169 @@ def _title(expansion: "Expansion", name: str, value: float) -> str:
     return f"{name}: {logits(value, signed=True)} logits, {percent(share)} of Σ|c|"
 
 
-class _Drawing:
-    """One diagram being drawn: the layout's numbers become items."""
+class Diagram:
+    """One diagram, laid out; any selection can be picked out of it.
+
+    Args:
+        expansion: must balance.
+        theme: colours.
+        width, height: pixels.
+        floor: paths below this |contribution| (logits) become the grey remainder.
+        captioned: whether the prompt and the balance stand under the picture, as on a slide.
+        titled: whether each band carries its name and path_title, as in exported files.
+        layer: the layer of a deep model that is shown alone; None for all.
+
+    Raises:
+        ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
+    """
 
     def __init__(
         self,
         expansion: "Expansion",
+        *,
         theme: Theme,
-        style: Style,
-        selection: Selection,
         width: float,
         height: float,
-        caption: tuple[str, ...],
-        titled: bool,
+        floor: float = 0.0,
+        captioned: bool = False,
+        titled: bool = True,
+        layer: int | None = None,
     ) -> None:
-        self.expansion = expansion
-        self.theme = theme
-        self.style = style
-        self.selection = selection
-        self.width = width
-        self.height = height
-        self.caption = caption
-        self.titled = titled
+        expansion.require_balance()
+        config = expansion.recording.weights.config
+        self.expansion, self.theme, self.titled = expansion, theme, titled
+        self.width, self.height = width, height
+        self.layer = layer if is_deep(config) else None
+        self.is_grid = is_deep(config) and layer is None
+        kind: Kind = "grid" if self.is_grid else "stacks" if self.layer is None else "layer"
+        self.style = Style.for_size(width, height, config.n_heads, kind)
+        self.caption: tuple[str, ...] = ()
+        if captioned:
+            self.caption = (balance_text(expansion), self._origin())
+        frame = self._frame()
+        self.layout: Layout = (
+            lay_out_grid(expansion, frame, floor)
+            if self.is_grid
+            else lay_out(expansion, frame, floor, self.layer)
+        )
 
-    def frame(self) -> Frame:
+    def in_theme(self, theme: Theme) -> "Diagram":
+        """The same diagram in other colours; it is not laid out again."""
+        other = copy(self)
+        other.theme = theme
+        for name in ("_bands", "_overview"):
+            other.__dict__.pop(name, None)
+        return other
+
+    def picture(self, selection: Selection) -> Picture:
+        """The diagram with `selection` picked out."""
+        back = selection.anything
+        picked = [band for band in self._ordered if _picked(band, selection)] if back else []
+        title = f"Paths to {self.expansion.target}"
+        return Picture(
+            width=self.width,
+            height=self.height,
+            background=self.theme.background,
+            title=title if self.layer is None else f"{title} through layer {self.layer}",
+            description=provenance(self.expansion),
+            under=self._under(selection),
+            bands=self._bands,
+            strength=_STEPPED_BACK if back else 1.0,
+            picked=tuple(self._band(band, self._picked_opacity(band)) for band in picked),
+            over=self._over(selection, picked),
+            strong_on_top=self.is_grid,
+            thickness=tuple(band.thickness for band in self._ordered),
+            picked_thickness=tuple(band.thickness for band in picked),
+        )
+
+    @cached_property
+    def _ordered(self) -> tuple[Band, ...]:
+        """Thick under thin, among stacks; a grid has them in order already: strong over weak."""
+        bands = self.layout.bands
+        return bands if self.is_grid else tuple(sorted(bands, key=lambda band: -band.thickness))
+
+    @cached_property
+    def _bands(self) -> tuple[Group, ...]:
+        return tuple(self._band(band, self._opacity(band)) for band in self._ordered)
+
+    def _under(self, selection: Selection) -> tuple[Item, ...]:
+        labels = self._labels(selection)
+        parts = (strand(self.layout, net, node, y, labels) for node, net, y in self.layout.strands)
+        ruled = labels.rules() if isinstance(labels, GridLabels) else ()
+        return (self._lane(), *ruled, *parts)
+
+    def _over(self, selection: Selection, picked: list[Band]) -> tuple[Item, ...]:
+        layout, labels = self.layout, self._labels(selection)
+        nodes = [node for node in layout.nodes if layout.cell is None or not in_grid(node)]
+        items: list[Item] = [*selected_strands(layout, picked, labels)]
+        if isinstance(labels, GridLabels):
+            items += [*labels.cells(), *labels.rows()]
+        items += [node_group(node, labels) for node in nodes]
+        items += [*labels.headings(), *labels.total()]
+        if self.layer is not None:
+            items.append(labels.way_back())
+        if self.is_grid:
+            items += self._overview
+        items.append(labels.legend(len(self.caption)))
+        return (*items, *labels.captions(self.caption))
+
+    @cached_property
+    def _overview(self) -> tuple[Item, ...]:
+        top, bottom = self._strip()
+        return Overview(self.expansion, self.layout, self.theme, self.style, top, bottom).items()
+
+    def _labels(self, selection: Selection) -> Labels:
+        kind = GridLabels if self.is_grid else Labels
+        size = (self.width, self.height)
+        return kind(
+            self.expansion, self.layout, self.theme, self.style, selection, size, self.layer
+        )
+
+    def _footer(self) -> float:
+        return self.style.small * 2.6 + len(self.caption) * self.style.label * 1.6
+
+    def _strip(self) -> tuple[float, float]:
+        """Top and bottom of the overview."""
+        least, share, most = _STRIP
+        bottom = self.height - self._footer()
+        return bottom - min(max(share * self.height, least), most), bottom
+
+    def _frame(self) -> Frame:
         style = self.style
-        labels = [width(label, style.label) for label in self.expansion.recording.prompt.labels]
-        others = width(f"{len(labels)} others", style.label)
-        left = max(min(max(labels), 0.11 * self.width), others) + 5.4 * style.label
-        right = max(7.5 * style.label, width(str(self.expansion.target), style.total) / 2 + 12)
-        footer = style.small * 2.6 + len(self.caption) * style.label * 1.6
+        right = max(7.5 * style.label, text_width(str(self.expansion.target), style.total) / 2 + 12)
+        bottom = self.height - self._footer() - style.label
         return Frame(
-            left=max(left, 9 * style.label),
+            left=self._left(),
             top=style.heading * 3.4,
             right=self.width - min(right, 0.2 * self.width) - 2.6 * style.label,
-            bottom=self.height - footer - style.label,
+            bottom=self._strip()[0] if self.is_grid else bottom,
             gap=style.gap,
             node_width=0.8 * style.label,
-            token_room=max(0.07 * self.width, 5 * style.label),
+            row_names=text_width("mlp bias", style.small) + 3 * style.label,
+            token_room=max(0.07 * self.width, 5 * style.label, self._words_beside()),
         )
 
-    def items(self, layout: Layout) -> tuple[Item, ...]:
-        covered = [band for band in layout.bands if self._picked(band)]
-        under = [band for band in layout.bands if not self._picked(band)]
-        under.sort(key=lambda band: -band.thickness)
-        labels = self._labels(layout)
-        return (
-            self._lane(layout),
-            *(self._strand(layout, node, net, y) for node, net, y in layout.strands),
-            *(self._band(band) for band in under),
-            *(self._band(band) for band in covered),
-            *self._selected_strands(layout, covered),
-            *(self._node(node, layout, labels) for node in layout.nodes),
-            *labels.headings(),
-            *labels.total(),
-            labels.legend(len(self.caption)),
-            *labels.captions(self.caption),
-        )
+    def _words_beside(self) -> float:
+        """What the words to the left of a grid's embedding need."""
+        if not self.is_grid:
+            return 0.0
+        words = f"{count(self.expansion.n_paths)} paths"
+        return text_width(words, self.style.small, bold=True) + 2.5 * self.style.label
 
-    def _labels(self, layout: Layout) -> Labels:
-        size = (self.width, self.height)
-        return Labels(self.expansion, layout, self.theme, self.style, self.selection, size)
+    def _left(self) -> float:
+        """Where the first nodes stand: behind the source tokens' names."""
+        style = self.style
+        if self.layer is not None:
+            return text_width(Labels.WAY_BACK, style.label, bold=True) + 3 * style.label
+        labels = [
+            text_width(label, style.label) for label in self.expansion.recording.prompt.labels
+        ]
+        others = text_width(f"{len(labels)} others", style.label)
+        left = max(min(max(labels), 0.11 * self.width), others) + 5.4 * style.label
+        return max(left, 9 * style.label)
 
-    def _picked(self, band: Band) -> bool:
-        return isinstance(band.what, Path) and self.selection.covers(band.what)
-
-    def _lane(self, layout: Layout) -> Item:
-        x, y, wide, high = layout.lane
+    def _lane(self) -> Item:
+        x, y, wide, high = self.layout.lane
         theme, style = self.theme, self.style
         return Group(
             (
@@ -191,97 +261,57 @@ class _Drawing:
             id="residual stream",
         )
 
-    def _band(self, band: Band) -> Group:
+    def _band(self, band: Band, opacity: float) -> Group:
         colour = self.theme.remainder if isinstance(band.what, str) else self.theme.sign(band.value)
-        curve = band_curve(band, colour, self._opacity(band))
-        title = self._title(band) if self.titled or isinstance(band.what, str) else None
-        return Group((curve,), id=str(band.what), title=title, data=band.what)
+        # In a grid a path may fall steeply: as a filled ribbon it would all but vanish there.
+        fat = 9.0 if self.is_grid and isinstance(band.what, Path) else FAT
+        curve: Curve = band_curve(band, colour, opacity, fat)
+        if self.is_grid and curve.dash and band.thickness < HAIR:
+            curve = replace(curve, dash=_HAIR_DASH)
+        if not self.titled and isinstance(band.what, Path):
+            return Group((curve,), data=band.what)
+        return Group((curve,), id=str(band.what), title=self._title(band), data=band.what)
 
     def _opacity(self, band: Band) -> float:
-        faint = min(1.0, max(0.35, band.thickness / HAIR))
-        if self.selection.anything:
-            return 0.95 if self._picked(band) else 0.13 * faint
         if isinstance(band.what, str):
             return 0.55
-        share = min(1.0, band.thickness / 24)
-        return (0.5 + 0.32 * share) * faint
+        if not self.is_grid:
+            faint = min(1.0, max(0.35, band.thickness / HAIR))
+            return (0.5 + 0.32 * min(1.0, band.thickness / 24)) * faint
+        faint = min(1.0, max(0.15, band.thickness / HAIR))
+        return (0.3 + 0.55 * min(1.0, band.thickness / 4)) * faint
+
+    def _picked_opacity(self, band: Band) -> float:
+        """In a grid a head may carry most of the paths: fine ones stay fine there."""
+        strong = min(1.0, band.thickness / 2) if self.is_grid else 1.0
+        return 0.4 + (_PICKED - 0.4) * strong
 
     def _title(self, band: Band) -> str:
-        name = "unembedding bias b_U" if band.what == "b_U" else str(band.what)
+        match band.what:
+            case "b_U":
+                name = "unembedding bias b_U"
+            case "remainder":
+                name = f"remainder, {self.layout.hidden:,} paths"
+            case path:
+                name = str(path)
         return _title(self.expansion, name, band.value)
 
-    def _strand(self, layout: Layout, node: Node, net: float, y: float) -> Group:
-        """From a source token to the embedding: what it sends through all token paths together."""
-        opacity = 0.06 if self.selection.anything else 0.42
-        if isinstance(node.what, SourceToken) and node.what.position is not None:
-            opacity = 0.85 if node.what.position == self.selection.source else opacity
-        curve = self._token_curve(layout, node, net, y, opacity)
-        return Group((curve,), title=self._labels(layout).token_title(node), data=node.what)
+    def _origin(self) -> str:
+        """The model, what is held, and the prompt up to dest; a long one loses its start."""
+        prompt, dest = self.expansion.recording.prompt, self.expansion.target.dest
+        named, style = expansion_name(self.expansion), self.style
+        held = f"{HELD_FIXED}, {named}" if named else HELD_FIXED
+        words = f"{prompt.model}, {held}, prompt up to dest {dest}:  "
+        left = self.width - 4 * style.label - text_width(words, style.label)
+        kept: list[str] = []
+        for label in reversed(prompt.labels[: dest + 1]):
+            left -= text_width(f"{label} ", style.label)
+            if left < 0:
+                kept[-1:] = ["…"]
+                break
+            kept.append(label)
+        return words + " ".join(reversed(kept))
 
-    def _token_curve(
-        self, layout: Layout, node: Node, value: float, y: float, opacity: float
-    ) -> Curve:
-        left, right = node.x + layout.node_width, layout.columns[0][1] - layout.node_width / 2
-        start, thickness = node.y + node.height / 2, max(abs(value) * layout.scale, HAIR)
-        curve = ribbon(left, start, right, y, thickness, self.theme.sign(value), value < 0)
-        return replace(curve, opacity=opacity)
 
-    def _selected_strands(self, layout: Layout, picked: list[Band]) -> Iterable[Item]:
-        """Where the selected paths start: what each source position sends through them."""
-        for source in (TOKEN, POSITION):
-            bands = [
-                (band, band.what)
-                for band in picked
-                if isinstance(band.what, Path) and band.what.source == source
-            ]
-            if bands:
-                places = [self.expansion.place[path] for _, path in bands]
-                sent = self.expansion.by_source[places].sum(0)  # [src]
-                middle = float(np.mean([band.stops[0][3] for band, _ in bands]))
-                yield from self._strands_of(layout, sent, middle)
-
-    def _strands_of(
-        self, layout: Layout, sent: npt.NDArray[np.float64], middle: float
-    ) -> Iterable[Item]:
-        nodes = [node for node in layout.nodes if isinstance(node.what, SourceToken)]
-        alone = [node.what.position for node in nodes if isinstance(node.what, SourceToken)]
-        rest = float(sent.sum() - sum(sent[place] for place in alone if place is not None))
-        values = [rest if place is None else float(sent[place]) for place in alone]
-        y = middle - sum(map(abs, values)) * layout.scale / 2
-        name = self._labels(layout).name
-        for node, value in zip(nodes, values, strict=True):
-            thickness = abs(value) * layout.scale
-            if value:
-                curve = self._token_curve(layout, node, value, y + thickness / 2, 0.9)
-                title = (
-                    f"{name(node)}: {logits(value, signed=True)} logits through the selected paths"
-                )
-                yield Group((curve,), title=title, data=node.what)
-            y += thickness
-
-    def _node(self, node: Node, layout: Layout, labels: Labels) -> Group:
-        theme = self.theme
-        match node.what:
-            case "adds" | "takes away" if not node.height:
-                return Group(())
-            case "adds" | "takes away":
-                fill = theme.positive if node.what == "adds" else theme.negative
-            case Head() if self.selection.head == node.what:
-                fill = theme.accent
-            case SourceToken(position) if position == self.expansion.target.dest:
-                fill = theme.text
-            case Head() | SourceToken():
-                fill = theme.node
-            case Source() as source:
-                fill = theme.node if source == TOKEN else theme.remainder
-            case _:
-                fill = theme.remainder
-        bar = Rect(
-            node.x, node.y - 0.75, layout.node_width, max(node.height, 0.0) + 1.5, fill, radius=2
-        )
-        return Group(
-            (bar, *labels.label(node)),
-            id=f"node {labels.name(node)}",
-            title=labels.title(node),
-            data=node.what,
-        )
+def _picked(band: Band, selection: Selection) -> bool:
+    return isinstance(band.what, Path) and selection.covers(band.what)

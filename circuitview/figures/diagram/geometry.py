@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from circuitview.core.names import Head, Source
+from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.path import Path
 
 Constant = Literal["remainder", "b_U"]
 End = Literal["adds", "takes away"]
+Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,39 @@ class SourceToken:
     """A source position, as a thing to point at; None stands for all that are not shown singly."""
 
     position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerHeading:
+    """The name of a layer over its column, as a thing to point at."""
+
+    layer: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllLayers:
+    """The way back from one layer to the whole model, as a thing to point at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Beside one layer: what several writers before it, or readers behind it, stand together for.
+
+    Attributes:
+        side: of the layer that is shown.
+        what: a layer, or a kind of source.
+    """
+
+    side: Side
+    what: int | Literal["biases", "MLPs", "MLP biases", "other layers"]
+
+    def __str__(self) -> str:
+        match self.what:
+            case int(layer):
+                return f"layer {layer}"
+            case "other layers":
+                return self.what
+        return f"earlier {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +70,33 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A bar that bands pass: a head, a source, an end of the picture.
+    """A bar that bands pass: a head, an MLP, a source, an end of the picture.
 
     Attributes:
         what: the thing itself.
-        net: the sum of all listed paths through it (logits), drawn or not; of a source token, of
-            all its token paths.
+        net: the sum of all paths through it (logits), listed or not; of a source token, of all its
+            token paths; of Elsewhere, of the bands that pass it.
     """
 
-    what: Head | Source | SourceToken | Constant | End
+    what: Head | Mlp | Source | SourceToken | Elsewhere | Constant | End
     x: float
     y: float
     height: float
     net: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of nodes: where it stands and what is written over it.
+
+    Attributes:
+        name: "embed", "layer 0", "logit".
+        layer: the layer it is, where it is one.
+    """
+
+    name: str
+    x: float
+    layer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +106,27 @@ class Layout:
     Attributes:
         scale: pixels a logit.
         lane: x, y, width, height of the residual stream.
-        columns: the x of "embed", "layer 0", …, "logit".
+        columns: from "embed" to "logit".
         strands: from a source token's node to the embedding: (node, value, y at embed).
         hidden: how many paths the remainder stands for.
         others: how many source tokens share the last token node.
+        cell: width and height of a head's cell where heads stand in a grid; else None.
+        cut: whether the remainder is drawn thinner than it is, beside one layer shown alone.
+        used: what the bands of paths start at or step through; empty where not asked for.
     """
 
     scale: float
     lane: tuple[float, float, float, float]
-    columns: tuple[tuple[str, float], ...]
+    columns: tuple[Column, ...]
     bands: tuple[Band, ...]
     nodes: tuple[Node, ...]
     strands: tuple[tuple[Node, float, float], ...]
     hidden: int
     others: int
     node_width: float
+    cell: tuple[float, float] | None = None
+    cut: bool = False
+    used: frozenset[object] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +141,7 @@ class Frame:
     lane_pad: float = 8.0
     node_width: float = 10.0
     token_room: float = 96.0
+    row_names: float = 60.0  # between a grid's embedding and its first layer, at least
 
     @property
     def height(self) -> float:

@@ -6,10 +6,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from circuitview.core.names import Head, Source
-from circuitview.figures.diagram.geometry import Layout, Node, SourceToken
+from circuitview.figures.diagram.geometry import (
+    AllLayers,
+    Elsewhere,
+    Layout,
+    Node,
+    SourceToken,
+)
 from circuitview.figures.diagram.ribbon import dashes
 from circuitview.figures.diagram.style import Style
-from circuitview.figures.figure import Command, Curve, Group, Item, Text
+from circuitview.figures.diagram.words import count, expansion_name
+from circuitview.figures.figure import Anchor, Command, Curve, Group, Item, Text
 from circuitview.figures.text_width import elide, width
 from circuitview.figures.theme import Theme
 from circuitview.session.numbers import logits
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 class Labels:
     """What is written into one diagram."""
 
+    WAY_BACK = "‹ all layers"
+
     def __init__(
         self,
         expansion: "Expansion",
@@ -30,6 +39,7 @@ class Labels:
         style: Style,
         selection: Selection,
         size: tuple[float, float],
+        layer: int | None = None,
     ) -> None:
         self.expansion = expansion
         self.layout = layout
@@ -37,6 +47,8 @@ class Labels:
         self.style = style
         self.selection = selection
         self.width, self.height = size
+        self.layer = layer
+        self._named = None if layer is None else _with_room(layout, style.small)
 
     def name(self, node: Node) -> str:
         """What `node` is called in exported files and titles."""
@@ -50,11 +62,25 @@ class Labels:
     def title(self, node: Node) -> str:
         if isinstance(node.what, SourceToken):
             return self.token_title(node)
-        what = f"head {node.what}" if isinstance(node.what, Head) else str(node.what)
-        return f"{what}: {logits(node.net, signed=True)} logits through it"
+        amount = f"{logits(node.net, signed=True)} logits"
+        match node.what:
+            case Head():
+                return f"head {node.what}: {amount} through it"
+            case "remainder":
+                paths = f"{self.layout.hidden:,} paths"
+                return f"remainder: {paths} that are not shown one by one, {amount} together"
+            case Elsewhere():
+                return f"{node.what}: {amount} in the paths drawn"
+            case Source():
+                return f"{node.what}: {amount} start there"
+        return f"{node.what}: {amount} through it"
 
     def token_title(self, node: Node) -> str:
         return f"{self.name(node)}: {logits(node.net, signed=True)} logits through all token paths"
+
+    def is_named(self, node: Node) -> bool:
+        """Whether there is room for its name: beside many heads shown alone there may be none."""
+        return self._named is None or node.what in self._named
 
     def label(self, node: Node) -> Iterable[Item]:
         style, theme = self.style, self.theme
@@ -66,30 +92,62 @@ class Labels:
             case "adds" | "takes away":
                 if self._both_ends():
                     yield self._end_label(node, number, ink)
-            case Source(kind="token"):
+            case Source(kind="token") if self.layer is None:
                 return
             case Head() if style.gap < style.small * 1.15:
                 return
+            case _ if not self.is_named(node):
+                return
+            case "remainder" | "b_U" if not node.height and not node.net:
+                return
+            case _ if self.layout.cell is not None and node.x < self.layout.columns[0].x:
+                yield from self._beside(node, number, ink)
             case _:
-                name = {"position": "positions", "remainder": f"{self.layout.hidden:,} paths"}
-                text = name.get(str(node.what), str(node.what))
+                text = self._node_name(node)
                 size, left, y = style.small, node.x, node.y - 4
                 step = width(text + " ", size, bold=True) + 2
+                if node.what == "b_U" and self.layout.cell is not None:
+                    y = node.y + node.height + size * 1.1  # over it the stack of the end may stand
                 yield Text(left, y, text, size, theme.text, bold=True, halo=theme.background)
                 # Where many layers stand close together the next column begins here.
                 if node.x + step + width(number, size) <= self._next_column(node.x):
                     yield Text(left + step, y, number, size, ink, halo=theme.background)
 
+    def _node_name(self, node: Node) -> str:
+        """What is written at `node`."""
+        match str(node.what):
+            case "token" | "position" as kind:
+                return f"{kind}s"
+            case "remainder":
+                return f"{count(self.layout.hidden)} paths"
+            case name:
+                return name
+
+    def _beside(self, node: Node, number: str, ink: str) -> Iterable[Item]:
+        """Name and net to the left of a node, one over the other: cells begin on its right."""
+        size, x = self.style.small, node.x - 6
+        name = self._node_name(node)
+        y = node.y + node.height / 2 - size * 0.1
+        halo = self.theme.background
+        yield Text(x, y, name, size, self.theme.text, "end", bold=True, halo=halo)
+        yield Text(x, y + size * 1.23, number, size, ink, "end", halo=halo)
+
     def _next_column(self, x: float) -> float:
         """Where the next layer's names begin, seen from a layer; nothing stands beside others."""
         half = self.layout.node_width / 2
-        starts = [place - half for _, place in self.layout.columns[1:-1]]
+        starts = [column.x - half for column in self.layout.columns[1:-1]]
         later = [start for start in starts if start > x + half]
         return later[0] if later and x > starts[0] - half else math.inf
 
     def _end_label(self, node: Node, number: str, ink: str) -> Text:
         """The sum of a stack, beside the part of it that the bracket leaves free."""
         style = self.style
+        if self.layout.cut:
+            x, y = node.x + self.layout.node_width + 14, node.y + node.height / 2
+            below = self.layout.lane[1] + self.layout.node_width + style.heading * 3.2
+            return Text(
+                x, max(y, below) + style.heading * 0.36, number, style.heading, ink, bold=True
+            )
         _, top, bottom = self._net_span()
         start, end = node.y, node.y + node.height
         if top <= start < bottom:
@@ -127,24 +185,51 @@ class Labels:
     def headings(self) -> Iterable[Item]:
         style, theme = self.style, self.theme
         y = style.heading * 1.5
-        first = self.layout.nodes[0].x + self.layout.node_width
-        yield Text(first, y, "source tokens", style.heading, theme.text, "end", bold=True)
+        if self.layer is None:
+            yield self._tokens_heading(y)
         columns = self.layout.columns[:-1]
-        pitch = min(later - x for (_, x), (_, later) in pairwise(columns))
-        close = any(width(f"{name} ", style.heading, bold=True) > pitch for name, _ in columns)
-        for name, x in columns:
-            shown = name.removeprefix("layer ") if close else name
-            yield Text(x, y, shown, style.heading, theme.text, "middle", bold=True)
+        pitch = min(later.x - one.x for one, later in pairwise(columns))
+        close = any(width(f"{c.name} ", style.heading, bold=True) > pitch for c in columns)
+        for column in columns:
+            name = column.name
+            shown = name.removeprefix("layer ").replace("mlp ", "m") if close else name
+            anchor: Anchor = (
+                "start" if self.layer is not None and column is columns[0] else "middle"
+            )
+            x = column.x - (self.layout.node_width / 2 if anchor == "start" else 0.0)
+            yield Text(x, y, shown, style.heading, theme.text, anchor, bold=True)
+
+    def _tokens_heading(self, y: float) -> Text:
+        first = self.layout.nodes[0].x + self.layout.node_width
+        style = self.style
+        return Text(first, y, "source tokens", style.heading, self.theme.text, "end", bold=True)
+
+    def way_back(self) -> Group:
+        """Which layer is shown alone, and where to point to see all again."""
+        style, theme = self.style, self.theme
+        x, y = 1.2 * style.label, style.heading * 1.5
+        return Group(
+            (Text(x, y, self.WAY_BACK, style.label, theme.accent, bold=True),),
+            id="all layers",
+            title="back to the whole model (Esc)",
+            data=AllLayers(),
+        )
 
     def total(self) -> Iterable[Item]:
         """The target, and the logit as what is left of the larger stack."""
         style, theme, expansion = self.style, self.theme, self.expansion
-        x = self.layout.columns[-1][1]
+        x = self.layout.columns[-1].x
         room = 2 * (self.width - x) - 8
         target = elide(str(expansion.target), style.total, room, bold=True)
         y = self.layout.lane[1] - style.total * 0.62
         yield Text(x, y, target, style.total, theme.text, "middle", bold=True)
         left, top, bottom = self._net_span()
+        if self.layout.cut:
+            yield self._cut_mark()
+            size = style.heading * 1.15
+            at = self.layout.lane[1] + self.layout.node_width + size
+            yield Text(left + 11, at, logits(expansion.logit), size, theme.text, bold=True)
+            return
         yield Curve(
             (("M", left, top), ("L", left + 4, top), ("L", left + 4, bottom), ("L", left, bottom)),
             stroke=theme.text,
@@ -153,6 +238,25 @@ class Labels:
         at = (top + bottom) / 2 + style.heading * 0.36
         label = logits(expansion.logit)
         yield Text(left + 11, at, label, style.heading * 1.15, theme.text, bold=True)
+
+    def _cut_mark(self) -> Group:
+        """A break in the remainder, which is not as thick as it should be, and the words for it."""
+        band = next(band for band in self.layout.bands if band.what == "remainder")
+        x, y = band.stops[1][2] + 40, band.stops[1][3]
+        high = band.thickness / 2 + 3
+        breaks = tuple(
+            Curve(
+                (("M", x + off - 5, y + high), ("L", x + off + 5, y - high)),
+                stroke=self.theme.background,
+                stroke_width=4,
+            )
+            for off in (0, 11)
+        )
+        words = "all other paths, not to scale"
+        at = y + self.style.small * 0.36
+        halo = self.theme.background
+        text = Text(x + 26, at, words, self.style.small, self.theme.text, halo=halo)
+        return Group((*breaks, text), id="cut")
 
     def _both_ends(self) -> bool:
         """Whether something adds and something takes away: else the logit's own number says it."""
@@ -177,13 +281,19 @@ class Labels:
         y = self.height - n_captions * style.label * 1.6 - style.small * 1.5
         steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
         step = next((step for step in steps if step * self.layout.scale >= 9), steps[-1])
-        x = self.layout.columns[0][1] - 10
         size, thick = style.small, step * self.layout.scale
         middle = y - size * 0.36
         items: list[Item] = []
+        x = self.layout.columns[0].x - 10
+        named = expansion_name(self.expansion)
+        if named:
+            items.append(Text(1.5 * style.label, y, named, size, theme.text, bold=True))
+            x = max(x, 1.5 * style.label + width(named, size, bold=True) + 26)
 
         def sample(text: str, colour: str, thickness: float, dash: tuple[float, ...]) -> None:
             nonlocal x
+            if x + 41 + width(text, size) > self.width - style.label:
+                return
             line: tuple[Command, ...] = (("M", x, middle), ("L", x + 34, middle))
             items.append(Curve(line, stroke=colour, stroke_width=thickness, dash=dash, opacity=0.8))
             items.append(Text(x + 41, y, text, size, theme.muted))
@@ -193,7 +303,14 @@ class Labels:
         sample(f"{step:g} {unit}: adds", theme.positive, thick, ())
         sample("takes away", theme.negative, thick, dashes(-1, thick))
         sample("not shown singly, b_U", theme.remainder, thick, ())
+        more, wide = self.cell_sample(x, y)
+        if x + wide < self.width - style.label:
+            items += more
         return Group(tuple(items), id="scale")
+
+    def cell_sample(self, x: float, y: float) -> tuple[list[Item], float]:  # noqa: ARG002
+        """What cells say, where there are any; and how wide that is."""
+        return [], 0.0
 
     def captions(self, lines: tuple[str, ...]) -> Iterable[Item]:
         style, theme = self.style, self.theme
@@ -203,6 +320,16 @@ class Labels:
             ink = theme.text if line == lines[0] else theme.muted
             yield Text(1.5 * style.label, y, text, style.label, ink)
             y -= style.label * 1.6
+
+
+def _with_room(layout: Layout, size: float) -> frozenset[object]:
+    """The nodes whose names have room: those that carry most first."""
+    named: list[Node] = []
+    for node in sorted(layout.nodes, key=lambda node: -node.height):
+        beside = (other for other in named if other.x == node.x)
+        if all(abs(other.y - node.y) >= size * 1.23 for other in beside):
+            named.append(node)
+    return frozenset(node.what for node in named)
 
 
 def _shortened(line: str, size: float, room: float) -> str:

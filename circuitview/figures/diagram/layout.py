@@ -1,4 +1,4 @@
-"""Where everything in the residual-stream diagram stands.
+"""Where everything in a diagram of stacks stands.
 
 Left to right is the way through the model: source tokens, embedding, the layers, the logit. On top
 runs the lane of the residual stream; under it, in each layer, stand the heads. A path is one band
@@ -12,36 +12,45 @@ left side and of where they go on its right side, which keeps crossings few.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from circuitview.core.names import POSITION, TOKEN, Head, Source
+from circuitview.core.names import TOKEN, Head, Mlp, Source
 from circuitview.core.path import Path
-from circuitview.figures.diagram.geometry import Band, Constant, End, Frame, Layout, Node
+from circuitview.figures.diagram.columns import LANE, Place, Plan, layer_plan, whole_plan
+from circuitview.figures.diagram.geometry import (
+    Band,
+    Column,
+    Constant,
+    Elsewhere,
+    Frame,
+    Layout,
+    Node,
+)
+from circuitview.figures.diagram.shown import shown_paths
 from circuitview.figures.diagram.tokens import TokenColumn
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
 
-Place = tuple[str | int, ...]
 
-# More bands than this are a haze that nobody reads; the smallest ones join the remainder.
-MOST_BANDS = 600
+_NAMES = 0.62  # of the height: what the gaps may take beside one layer
+_CUT = 0.25  # of what is drawn singly: the most that a remainder takes beside one layer
 
 
 class _Draft:
     """A band that is being placed: what it is, and the node it visits in each column."""
 
-    __slots__ = ("_ranks", "_start", "places", "stops", "value", "what")
+    __slots__ = ("_ranks", "_start", "places", "size", "stops", "value", "what")
 
     def __init__(self, what: Path | Constant, value: float, places: Sequence[Place | None]) -> None:
         self.what = what
         self.value = value
-        self.places = list(places)
+        self.size = abs(value)
+        self.places = places
         self.stops: list[tuple[float, float, float, float]] = []
         self._start = next(column for column, place in enumerate(places) if place is not None)
         self._ranks = tuple(_rank(place) for place in places if place is not None)
@@ -51,209 +60,152 @@ class _Draft:
         return self._ranks[max(0, start - self._start) :]
 
 
-_RANKS = {"token": 0, "lane": 0, "adds": 0, "head": 1, "position": 1, "takes away": 1, "bias": 2}
+_KINDS = {"token": 0, "position": 1, "mlp": 2, "bias": 3, "mlp bias": 4}
+_NAMED = {LANE: 0, "adds": 0, "takes away": 1}
 
 
 @cache
 def _rank(place: Place) -> tuple[int, int]:
-    number = place[-1] if len(place) == 3 else 0
-    return _RANKS.get(str(place[0]), 3), int(number)
+    match place:
+        case Head(_, head):
+            return 1, head
+        case Mlp():
+            return 2, 0
+        case Source(kind):
+            return _KINDS[kind], 0
+        case Elsewhere(_, what):
+            return (1, what) if isinstance(what, int) else (2, 0)
+    return _NAMED.get(place, 5), 0
 
 
-def lay_out(expansion: "Expansion", frame: Frame, floor: float = 0.0) -> Layout:
-    """The geometry of `expansion`'s diagram.
+def lay_out(
+    expansion: "Expansion", frame: Frame, floor: float = 0.0, layer: int | None = None
+) -> Layout:
+    """The geometry of `expansion`'s diagram in columns.
 
     Args:
         expansion: balanced; callers refuse others.
         frame: the room to fill.
         floor: paths below this |contribution| (logits) join the remainder.
+        layer: the only layer whose heads are shown, with what enters and leaves it; None for all.
     """
-    L, H = expansion.recording.weights.config.n_layers, expansion.recording.weights.config.n_heads
-    shown = shown_paths(expansion, floor)
-    drafts = [
-        _Draft(path, value, _places(path, value, L))
-        for path, value in (
-            (expansion.paths[i], float(expansion.contributions[i])) for i in shown.places
-        )
-    ]
+    shown = shown_paths(expansion, floor, layer)
+    terms = [(expansion.paths[i], float(expansion.contributions[i])) for i in shown.places]
+    if layer is None:
+        plan = whole_plan(expansion, shown.remainder)
+    else:
+        plan = layer_plan(expansion, layer, terms, shown.remainder)
+    drafts = [_Draft(path, value, plan.visits(path, value)) for path, value in terms]
+    constants: list[tuple[Constant, float]] = []
     if shown.remainder:
-        places = _constant_places("remainder", shown.rest, L)
-        drafts.append(_Draft("remainder", shown.rest, places))
+        constants.append(("remainder", shown.rest))
     if expansion.constant:
-        drafts.append(
-            _Draft("b_U", expansion.constant, _constant_places("b_U", expansion.constant, L))
-        )
-    sources = expansion.orders.sources
-    columns = _column_nodes(L, H, sources, shown.remainder, bool(expansion.constant))
-    tokens = TokenColumn(expansion, frame)
-    scale = _scale(drafts, columns, tokens, frame)
-    nodes, lane = _place(drafts, columns, expansion, frame, scale)
-    embed = next(node for node in nodes if node.what == TOKEN)
-    token_nodes, strands = tokens.place(frame, scale, embed)
+        constants.append(("b_U", expansion.constant))
+    drafts += [_Draft(what, value, plan.constant_visits(what, value)) for what, value in constants]
+    cut = layer is not None and _cut_remainder(drafts)
+    tokens = TokenColumn(expansion, frame) if layer is None else None
+    scale = _scale(drafts, plan, tokens, frame)
+    nodes, lane = _place(drafts, plan, expansion, frame, scale)
+    token_nodes: tuple[Node, ...] = ()
+    strands: tuple[tuple[Node, float, float], ...] = ()
+    if tokens is not None:
+        embed = next(node for node in nodes if node.what == TOKEN)
+        token_nodes, strands = tokens.place(frame, scale, embed)
     return Layout(
         scale=scale,
         lane=lane,
-        columns=tuple(zip(_headings(L), _xs(frame, L), strict=True)),
+        columns=tuple(
+            Column(name, float(x), number)
+            for (name, number), x in zip(plan.names, _xs(frame, plan), strict=True)
+        ),
         bands=tuple(
-            Band(draft.what, draft.value, abs(draft.value) * scale, tuple(draft.stops))
+            Band(draft.what, draft.value, draft.size * scale, tuple(draft.stops))
             for draft in drafts
         ),
         nodes=(*token_nodes, *nodes),
         strands=strands,
         hidden=shown.hidden,
-        others=tokens.others,
+        others=0 if tokens is None else tokens.others,
         node_width=frame.node_width,
+        cut=cut,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a diagram draws band by band, and what it draws as the remainder.
-
-    Attributes:
-        places: of the paths with a band of their own, in Expansion.paths.
-        hidden: how many paths have none.
-        rest: their exact sum (logits).
-        remainder: whether that has a band: not where all of them are zero but for rounding.
-    """
-
-    places: tuple[int, ...]
-    hidden: int
-    rest: float
-    remainder: bool
+def _cut_remainder(drafts: Sequence[_Draft]) -> bool:
+    """Beside one layer most of the logit may pass by: then the remainder is drawn thinner than it
+    is, or nothing else could be seen."""
+    drawn = sum(draft.size for draft in drafts if draft.what != "remainder")
+    for draft in drafts:
+        if draft.what == "remainder" and draft.size > _CUT * drawn > 0:
+            draft.size = _CUT * drawn
+            return True
+    return False
 
 
-def shown_paths(expansion: "Expansion", floor: float) -> Shown:
-    """The paths of at least `floor` (logits), the largest of very many; the others are summed."""
-    sizes = np.abs(expansion.contributions)
-    nothing = expansion.tolerance / 1000
-    keep = np.flatnonzero((sizes >= floor) & (sizes > nothing))
-    if len(keep) > MOST_BANDS:
-        keep = np.sort(keep[np.argsort(-sizes[keep], kind="stable")[:MOST_BANDS]])
-    left = np.ones(len(sizes), np.bool_)
-    left[keep] = False
-    return Shown(
-        places=tuple(keep.tolist()),
-        hidden=int(left.sum()) + expansion.n_unlisted,
-        rest=float(expansion.contributions[left].sum()) + expansion.remainder,
-        remainder=bool((sizes[left] > nothing).any()) or expansion.n_unlisted > 0,
-    )
+def _xs(frame: Frame, plan: Plan) -> npt.NDArray[np.float64]:
+    left = frame.left + (frame.token_room if plan.layer is None else 0.0)
+    return np.linspace(left, frame.right, len(plan.columns))
 
 
-def _end(value: float) -> Place:
-    return ("takes away",) if value < 0 else ("adds",)
+def _gap(frame: Frame, plan: Plan, column: int) -> float:
+    """Between the nodes of a column; one layer alone has room for all their names if it can be."""
+    if plan.layer is None:
+        return frame.gap
+    return min(frame.gap, _NAMES * frame.height / max(len(plan.columns[column]), 1))
 
 
-def _places(path: Path, value: float, n_layers: int) -> list[Place | None]:
-    """The node that `path` visits in each column: embed, the layers, logit."""
-    heads = {head.layer: head for head in path.heads}
-    places: list[Place | None] = [(path.source.kind,) if path.source.layer < 0 else None]
-    for layer in range(n_layers):
-        if layer < path.source.layer:
-            places.append(None)
-        elif layer == path.source.layer:
-            places.append((path.source.kind, layer))
-        elif layer in heads:
-            places.append(("head", layer, heads[layer].head))
-        else:
-            places.append(("lane", layer))
-    return [*places, _end(value)]
-
-
-def _constant_places(what: Constant, value: float, n_layers: int) -> list[Place | None]:
-    lanes: list[Place | None] = [("lane", layer) for layer in range(n_layers)]
-    if what == "b_U":
-        return [*([None] * n_layers), ("b_U",), _end(value)]
-    return [("remainder",), *lanes, _end(value)]
-
-
-def _column_nodes(
-    n_layers: int, n_heads: int, sources: Sequence[Source], remainder: bool, b_U: bool
-) -> list[list[Place]]:
-    """The nodes of each column from top to bottom, the lane apart."""
-    embed: list[Place] = [("token",)]
-    if POSITION in sources:
-        embed.append(("position",))
-    if remainder:
-        embed.append(("remainder",))
-    columns = [embed]
-    for layer in range(n_layers):
-        column: list[Place] = [("head", layer, head) for head in range(n_heads)]
-        column += [("bias", layer)] if Source("bias", layer) in sources else []
-        column += [("b_U",)] if b_U and layer == n_layers - 1 else []
-        columns.append(column)
-    return [*columns, [("adds",), ("takes away",)]]
-
-
-def _headings(n_layers: int) -> list[str]:
-    return ["embed", *(f"layer {layer}" for layer in range(n_layers)), "logit"]
-
-
-def _xs(frame: Frame, n_layers: int) -> npt.NDArray[np.float64]:
-    return np.linspace(frame.left + frame.token_room, frame.right, n_layers + 2)
-
-
-def _scale(
-    drafts: Sequence[_Draft],
-    columns: Sequence[Sequence[Place]],
-    tokens: "TokenColumn",
-    frame: Frame,
-) -> float:
+def _scale(drafts: Sequence[_Draft], plan: Plan, tokens: TokenColumn | None, frame: Frame) -> float:
     """The largest number of pixels a logit with which every column fits the frame."""
-    lanes, others = [0.0] * len(columns), [0.0] * len(columns)
+    lanes, others = [0.0] * len(plan.columns), [0.0] * len(plan.columns)
     for draft in drafts:
         for column, place in enumerate(draft.places):
             if place is not None:
-                (lanes if place[0] == "lane" else others)[column] += abs(draft.value)
+                (lanes if place == LANE else others)[column] += draft.size
     lane = max(lanes)
-    scales = [tokens.largest_scale(frame.height)]
-    for column, nodes in enumerate(columns):
-        inner = 0 < column < len(columns) - 1
-        gaps = len(nodes) * frame.gap + 2 * frame.lane_pad
+    scales = [] if tokens is None else [tokens.largest_scale(frame.height)]
+    for column, nodes in enumerate(plan.columns):
+        inner = 0 < column < plan.last
+        gaps = len(nodes) * _gap(frame, plan, column) + 2 * frame.lane_pad
         logits = others[column] + (lane if inner else 0.0)
         if logits > 0:
             scales.append(max(frame.height - gaps, frame.height / 4) / logits)
-    return min(scales)
+    return min(scales, default=1.0)
 
 
 def _place(
-    drafts: list[_Draft],
-    columns: Sequence[Sequence[Place]],
-    expansion: "Expansion",
-    frame: Frame,
-    scale: float,
+    drafts: list[_Draft], plan: Plan, expansion: "Expansion", frame: Frame, scale: float
 ) -> tuple[list[Node], tuple[float, float, float, float]]:
     """Give every draft its stops; return the nodes and the lane."""
-    xs = _xs(frame, len(columns) - 2)
-    through: dict[Place, list[_Draft]] = defaultdict(list)
+    xs = _xs(frame, plan)
+    through: dict[tuple[int, Place], list[_Draft]] = defaultdict(list)
     for draft in drafts:
-        for place in draft.places:
+        for column, place in enumerate(draft.places):
             if place is not None:
-                through[place].append(draft)
+                through[column, place].append(draft)
 
-    def tall(place: Place) -> float:
-        return sum(abs(draft.value) for draft in through[place]) * scale
+    def tall(column: int, place: Place) -> float:
+        return sum(draft.size for draft in through[column, place]) * scale
 
-    lane_height = max((tall(("lane", layer)) for layer in range(len(columns) - 2)), default=0.0)
+    lane_height = max((tall(column, LANE) for column in range(1, plan.last)), default=0.0)
     lane_height += 2 * frame.lane_pad
-    nets = _nets(expansion, drafts)
+    nets = _nets(expansion, drafts, plan)
     nodes: list[Node] = []
     half = frame.node_width / 2
-    for column, (x, places) in enumerate(zip(xs, columns, strict=True)):
-        y = frame.top + frame.lane_pad
-        if 0 < column < len(columns) - 1:
-            lane = through[("lane", column - 1)]
+    for column, (x, places) in enumerate(zip(xs, plan.columns, strict=True)):
+        y, gap = frame.top + frame.lane_pad, _gap(frame, plan, column)
+        inner = 0 < column < plan.last
+        if inner:
+            lane = through[column, LANE]
             lane.sort(key=lambda draft: (draft.order(column + 1), _arrival(draft)))
             _ride_lane(lane, y, scale, float(x))
             y = frame.top + lane_height
         for place in places:
-            inner = column > 0
-            y += frame.gap if inner and column < len(columns) - 1 else 0.0
-            passing = through[place]
-            _pass_node(passing, column, y, scale, float(x) - half, float(x) + half)
-            height = tall(place)
-            nodes.append(Node(_thing(place), float(x) - half, y, height, nets[place]))
-            y += height + (0.0 if inner and column < len(columns) - 1 else frame.gap)
+            y += gap if inner else 0.0
+            _pass_node(through[column, place], column, y, scale, float(x) - half, float(x) + half)
+            height = tall(column, place)
+            what: Any = place
+            nodes.append(Node(what, float(x) - half, y, height, nets[place]))
+            y += height + (0.0 if inner else gap)
     left, right = float(xs[0]), float(xs[-1])
     return nodes, (left, frame.top, right - left, lane_height)
 
@@ -290,38 +242,22 @@ def _each(
 ) -> None:
     """Call `put` with each band and the middle of its slot, from `y` downwards."""
     for draft in drafts:
-        thickness = abs(draft.value) * scale
+        thickness = draft.size * scale
         put(draft, y + thickness / 2)
         y += thickness
 
 
-def _thing(place: Place) -> Head | Source | Constant | End:
-    match place:
-        case ("head", int(layer), int(head)):
-            return Head(layer, head)
-        case ("token",):
-            return TOKEN
-        case ("position",):
-            return POSITION
-        case ("bias", int(layer)):
-            return Source("bias", layer)
-        case (("remainder" | "b_U" | "adds" | "takes away") as end,):
-            return end
-    raise ValueError(place)
-
-
-def _nets(expansion: "Expansion", drafts: Sequence[_Draft]) -> dict[Place, float]:
-    """The sum through each node (logits): of all listed paths, drawn or not."""
-    nets: dict[Place, float] = defaultdict(float)
-    for what, value in expansion.nets.items():
-        if isinstance(what, Head):
-            nets["head", what.layer, what.head] = value
-        else:
-            nets[(what.kind,) if what.layer < 0 else (what.kind, what.layer)] = value
+def _nets(expansion: "Expansion", drafts: Sequence[_Draft], plan: Plan) -> dict[Place, float]:
+    """The sum through each node (logits): of all paths, listed or not; at the ends, and beside a
+    layer that is shown alone, of what is drawn."""
+    exact: dict[Place, float] = {
+        what: value
+        for what, value in expansion.nets.items()
+        if plan.layer is None or what.layer == plan.layer
+    }
+    nets: dict[Place, float] = defaultdict(float, exact)
     for draft in drafts:
-        end = draft.places[-1]
-        assert end is not None
-        nets[end] += draft.value
-        if isinstance(draft.what, str):
-            nets[(draft.what,)] += draft.value
+        for place in dict.fromkeys(draft.places):
+            if place is not None and place not in exact:
+                nets[place] += draft.value
     return nets

@@ -1,6 +1,7 @@
 """The shapes of bands: strokes, dashed or not; filled ribbons where a turn is too tight for one."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ HAIR = 0.7  # pixels: thinner bands are drawn this wide, and paler in proportion
 _DASH = (9.0, 2.5)  # pixels along the band, for thin bands; thick ones get longer dashes
 # A band thicker than this share of the way between two columns is filled, not stroked: a stroke
 # would fold over itself in the turns.
-_FAT = 0.35
+FAT = 0.35
 
 
 def dashes(value: float, thickness: float) -> tuple[float, ...]:
@@ -21,27 +22,36 @@ def dashes(value: float, thickness: float) -> tuple[float, ...]:
     return (max(_DASH[0], 0.55 * thickness), max(_DASH[1], 0.09 * thickness))
 
 
-def band_curve(band: Band, colour: str, opacity: float) -> Curve:
-    """The shape of `band` through all its stops."""
+def band_curve(band: Band, colour: str, opacity: float, fat: float = FAT) -> Curve:
+    """The shape of `band` through all its stops; filled where it is thicker than the share `fat` of
+    the way between two of them."""
     steps = list(itertools.pairwise(band.stops))
     thickness = max(band.thickness, HAIR)
-    if any(thickness > _FAT * (right[0] - left[2]) for left, right in steps):
-        pieces = [
-            ribbon(left[2], left[3], right[0], right[1], thickness, colour, band.value < 0)
-            for left, right in steps
-        ]
-        whole = tuple(command for piece in pieces for command in piece.commands)
-        return Curve(whole, fill=colour, opacity=opacity)
+    if any(thickness > fat * (right[0] - left[2]) for left, right in steps):
+        return replace(_filled(band, thickness, colour), opacity=opacity)
     commands: list[Command] = []
     at = None
-    for (_, _, left, leave), (right, arrive, _, _) in steps:
+    for (arrives, _, left, leave), (right, arrive, _, _) in steps:
         if at != (left, leave):
-            commands.append(("M", left, leave))
+            # A node covers what happens between its two sides; in the lane a band goes on.
+            rides = at == (arrives, leave)
+            commands.append(("L" if rides else "M", left, leave))
         bend = (right - left) / 2
         commands.append(("C", left + bend, leave, right - bend, arrive, right, arrive))
         at = right, arrive
     dash = dashes(band.value, band.thickness)
     return Curve(tuple(commands), stroke=colour, stroke_width=thickness, dash=dash, opacity=opacity)
+
+
+def _filled(band: Band, thickness: float, colour: str) -> Curve:
+    spans = [
+        (left[2], left[3], right[0], right[1]) for left, right in itertools.pairwise(band.stops)
+    ]
+    spans += [(x, y, end, y) for x, y, end, leave in band.stops if end > x and leave == y]
+    pieces = [
+        ribbon(x, y, end, to, thickness, colour, band.value < 0) for x, y, end, to in sorted(spans)
+    ]
+    return Curve(tuple(command for piece in pieces for command in piece.commands), fill=colour)
 
 
 def ribbon(

@@ -3,34 +3,45 @@
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QCursor
+from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
-from circuitview.core.names import Head
+from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.path import Path
-from circuitview.figures.diagram import diagram_figure, path_title
-from circuitview.figures.diagram.geometry import SourceToken
+from circuitview.figures.diagram import Diagram, diagram_figure, path_title
+from circuitview.figures.diagram.geometry import AllLayers, Elsewhere, LayerHeading, SourceToken
+from circuitview.figures.diagram.picture import Picture, picture_of
+from circuitview.figures.diagram.shown import is_deep
 from circuitview.figures.figure import Figure, Text
 from circuitview.figures.text_width import width as text_width
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.diagram.canvas import Canvas
-from circuitview.gui.diagram.items import CurveItem, GroupItem
+from circuitview.gui.diagram.marks import Mark
 from circuitview.gui.document import Document
 from circuitview.session.state import Selection, Snapshot, State
 
 
 class DiagramView(QWidget):
-    """The residual-stream diagram, and beside the pointer the readout of what it points at."""
+    """The residual-stream diagram, and beside the pointer the readout of what it points at.
+
+    Signals:
+        layer_shown: the layer of a deep model that is shown alone, or None for all.
+    """
 
     NAME = "diagram"
     TITLE = "Diagram"
+
+    layer_shown = Signal(object)
 
     def __init__(self, document: Document) -> None:
         super().__init__()
         self.document = document
         self.canvas = Canvas(self)
         self.canvas.setAccessibleName("Residual-stream diagram")
+        self.canvas.setAccessibleDescription(
+            "In deep models the arrow keys pick a layer, Enter shows it alone, Escape all again"
+        )
         self._readout = QLabel(self.canvas)
         self._readout.setObjectName("readout")
         self._readout.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -40,30 +51,67 @@ class DiagramView(QWidget):
         layout.addWidget(self.canvas)
         self._snapshot = Snapshot()
         self._drawn: tuple[object, ...] = ()
+        self._diagram: Diagram | None = None
+        self._diagram_of: tuple[object, ...] = ()
         self._room = QSize()
+        self._layer: int | None = None  # the one shown alone
+        self._focus: int | None = None  # the one that the keyboard is at
         self.canvas.clicked.connect(self._on_clicked)
         self.canvas.opened.connect(self._on_opened)
+        self.canvas.asked.connect(self._on_asked)
         self.canvas.pointed.connect(self._on_pointed)
+        self.canvas.stepped.connect(self._on_stepped)
+        self.canvas.entered.connect(self._on_entered)
+        self.canvas.left.connect(self._on_left)
         self.canvas.resized.connect(self._redraw)
 
     # --- drawing ---------------------------------------------------------------------------------
 
     def expect(self, snapshot: Snapshot) -> None:
         """What show_snapshot will be given next; a change of size before draws it already."""
-        self._snapshot = snapshot
+        self._take(snapshot)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Draw `snapshot`; does nothing where the picture would be the same."""
-        self._snapshot = snapshot
+        self._take(snapshot)
         self._redraw()
+
+    def _take(self, snapshot: Snapshot) -> None:
+        before, self._snapshot = self._snapshot, snapshot
+        if snapshot.state.model != before.state.model or not self._has_layer(self._layer):
+            self._focus = None
+            self._set_layer(None)
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers can be shown alone: none in a model of few."""
+        expansion = self._snapshot.results.expansion
+        if expansion is None or not is_deep(expansion.recording.weights.config):
+            return 0
+        return expansion.recording.weights.config.n_layers
+
+    def _has_layer(self, layer: int | None) -> bool:
+        return layer is None or 0 <= layer < self.n_layers
 
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
         """The picture for export: with the prompt and the balance under it."""
-        return self._figure(snapshot, theme, width, height, captioned=True)
+        expansion = snapshot.results.expansion
+        if snapshot.refused or expansion is None:
+            return _empty_figure(_reason(snapshot), theme, width, height)
+        return diagram_figure(
+            expansion,
+            theme=theme,
+            width=width,
+            height=height,
+            floor=snapshot.state.floor,
+            selection=snapshot.state.selection,
+            captioned=True,
+            layer=self._layer,
+        )
 
     def _redraw(self) -> None:
         snapshot = self._snapshot
-        state, room = snapshot.state, self.canvas.viewport().size()
+        state, room = snapshot.state, self.canvas.size()
         if self.canvas.zoom != 1.0 and self._drawn:
             room = self._room  # zoomed in, the picture keeps its size
         wanted = (
@@ -74,38 +122,106 @@ class DiagramView(QWidget):
             state.floor,
             state.selection,
             state.theme,
+            self._layer,
         )
         if wanted != self._drawn and room.width() > 0 and room.height() > 0:
-            figure = self._figure(
-                snapshot, theme(state.theme), room.width(), room.height(), captioned=False
-            )
-            # The first figure and mere looks are smooth at once; new numbers may come in a row.
-            # With another theme the whole window is painted anew, which is slow enough as it is.
-            rough = bool(self._drawn) and (
-                self._drawn[1] is not snapshot.results.expansion or self._drawn[-1] != state.theme
-            )
-            self.canvas.show_figure(figure, rough)
+            self.canvas.show_picture(self._picture(snapshot, room))
             self._readout.setStyleSheet(_readout_style(theme(state.theme)))
             self._drawn, self._room = wanted, room
             self._on_pointed(None)
+            self._ring()
 
-    def _figure(
-        self, snapshot: Snapshot, theme: Theme, width: float, height: float, captioned: bool
-    ) -> Figure:
-        expansion = snapshot.results.expansion
+    def _picture(self, snapshot: Snapshot, room: QSize) -> Picture:
+        """The picture of a snapshot; the layout is kept while only the selection changes."""
+        state, expansion = snapshot.state, snapshot.results.expansion
+        colours, width, height = theme(state.theme), room.width(), room.height()
         if snapshot.refused or expansion is None:
-            reason = snapshot.failure if snapshot.refused else None
-            return _empty_figure(reason, theme, width, height)
-        return diagram_figure(
-            expansion,
-            theme=theme,
-            width=width,
-            height=height,
-            floor=snapshot.state.floor,
-            selection=snapshot.state.selection,
-            captioned=captioned,
-            titled=captioned,
-        )
+            self._diagram, self._diagram_of = None, ()
+            return picture_of(_empty_figure(_reason(snapshot), colours, width, height))
+        wanted = (expansion, width, height, state.floor, self._layer)
+        if self._diagram is not None and wanted == self._diagram_of:
+            if self._diagram.theme is not colours:
+                self._diagram = self._diagram.in_theme(colours)
+        else:
+            self._diagram = Diagram(
+                expansion,
+                theme=colours,
+                width=width,
+                height=height,
+                floor=state.floor,
+                titled=False,
+                layer=self._layer,
+            )
+            self._diagram_of = wanted
+        return self._diagram.picture(state.selection)
+
+    # --- one layer alone -------------------------------------------------------------------------
+
+    @property
+    def layer(self) -> int | None:
+        """The layer that is shown alone; None while all are shown."""
+        return self._layer
+
+    def show_layer(self, layer: int | None) -> None:
+        """Show one layer of a deep model alone, with what enters and leaves it; None shows all."""
+        if layer != self._layer and self._has_layer(layer):
+            self._focus = self._layer if layer is None else layer
+            self._set_layer(layer)
+            if self.canvas.zoom != 1.0:
+                self.canvas.fit()
+            self._redraw()
+
+    def _set_layer(self, layer: int | None) -> None:
+        if layer != self._layer:
+            self._layer = layer
+            self.layer_shown.emit(layer)
+
+    def _ring(self) -> None:
+        alone = self._focus is None or self._layer is not None
+        self.canvas.ring(None if alone or self._focus is None else LayerHeading(self._focus))
+
+    def _on_stepped(self, step: int) -> None:
+        if not self.n_layers:
+            return
+        if self._layer is not None:
+            self.show_layer(min(max(self._layer + step, 0), self.n_layers - 1))
+            return
+        at = self._focus
+        first = 0 if step > 0 else self.n_layers - 1
+        self._focus = first if at is None else min(max(at + step, 0), self.n_layers - 1)
+        self._ring()
+
+    def _on_entered(self) -> None:
+        if self._focus is not None and self._layer is None:
+            self.show_layer(self._focus)
+
+    def _on_left(self) -> None:
+        """Escape: back to all layers, then to no selection."""
+        if self._layer is not None:
+            self.show_layer(None)
+        elif self._focus is not None:
+            self._focus = None
+            self._ring()
+        else:
+            self._on_clicked(None)
+
+    def _on_asked(self, thing: Any, where: QPoint) -> None:
+        layer = _layer_of(thing)
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        if self._layer is not None:
+            menu.addAction("Show all layers").setData(AllLayers())
+        if self.n_layers and layer is not None and layer != self._layer:
+            menu.addAction(f"Show layer {layer} alone").setData(LayerHeading(layer))
+        if menu.isEmpty():
+            menu.deleteLater()
+            return
+        menu.triggered.connect(self._on_chosen)
+        menu.popup(where)
+
+    def _on_chosen(self, action: QAction) -> None:
+        thing = action.data()
+        self.show_layer(thing.layer if isinstance(thing, LayerHeading) else None)
 
     # --- zoom, for the menu ----------------------------------------------------------------------
 
@@ -128,6 +244,11 @@ class DiagramView(QWidget):
                 self.document.select_head(thing)
             case SourceToken(position):
                 self.document.select_source(position)
+            case AllLayers():
+                self.show_layer(None)
+            case LayerHeading(layer) if self.n_layers and self._layer is None:
+                self._focus = layer
+                self._ring()
             case None:
                 self.document.edit(_nothing_selected)
 
@@ -137,16 +258,22 @@ class DiagramView(QWidget):
                 self.document.open_chain(thing.heads)
             case Head():
                 self.document.open_chain((thing,))
+            case AllLayers():
+                self.show_layer(None)
+            case _:
+                layer = _layer_of(thing)
+                if layer is not None and self.n_layers:
+                    self.show_layer(layer)
 
-    def _title_of(self, item: CurveItem | GroupItem) -> str:
-        """The readout of an item; a path's is put together only when it is pointed at."""
+    def _title_of(self, mark: Mark) -> str:
+        """The readout of a mark; a path's is put together only when it is pointed at."""
         expansion = self._snapshot.results.expansion
-        if isinstance(item.thing, Path) and expansion is not None:
-            return path_title(expansion, item.thing)
-        return item.title
+        if isinstance(mark.thing, Path) and expansion is not None:
+            return path_title(expansion, mark.thing)
+        return mark.title
 
-    def _on_pointed(self, item: CurveItem | GroupItem | None) -> None:
-        title = "" if item is None else self._title_of(item)
+    def _on_pointed(self, mark: Mark | None) -> None:
+        title = "" if mark is None else self._title_of(mark)
         self._readout.setVisible(bool(title))
         if title:
             self._readout.setText(title)
@@ -155,6 +282,22 @@ class DiagramView(QWidget):
             room = self.canvas.size() - self._readout.size()
             x, y = min(at.x(), room.width() - 4), min(at.y(), room.height() - 4)
             self._readout.move(max(x, 4), max(y, 4))
+
+
+def _layer_of(thing: Any) -> int | None:
+    """The layer that a thing of the picture belongs to."""
+    match thing:
+        case LayerHeading(layer) | Head(layer, _) | Mlp(layer):
+            return layer
+        case Source(_, layer) if layer >= 0:
+            return layer
+        case Elsewhere(_, int(layer)):
+            return layer
+    return None
+
+
+def _reason(snapshot: Snapshot) -> str | None:
+    return snapshot.failure if snapshot.refused else None
 
 
 def _readout_style(colours: Theme) -> str:

@@ -57,7 +57,7 @@ class PathTablePanel(Panel):
 
     def __init__(self, document: Document) -> None:
         super().__init__(document)
-        self._expansion: object | None = None
+        self._expansion: Expansion | None = None
         self._wanted: Path | None = None  # what the view's selection was last set to
         self._collapsed: set[str] = set()
         self._opened: set[str] = set()  # large groups that the user wants to see
@@ -198,12 +198,13 @@ class PathTablePanel(Panel):
         if rows is None:
             self.footer.setText("")
             return
-        text = f"{rows.n_terms:,} terms add up to {numbers.logits(rows.total)}"
+        text = f"{numbers.readable(rows.n_terms)} terms add up to {numbers.logits(rows.total)}"
         if self.model.narrowed:
             n_shown = len(self.model.shown_rows)
             shown = numbers.logits(self.model.shown_sum(), signed=True)
             text += f" · {n_shown:,} shown: {shown}"
         self.footer.setText(text)
+        self.footer.setToolTip("" if self._expansion is None else _not_listed(self._expansion))
 
     # --- what the user does ----------------------------------------------------------------------
 
@@ -316,6 +317,21 @@ class PathTablePanel(Panel):
 
     def _filter_words(self) -> str:
         return " ".join(word for word in (self.model.words, self.model.kind_wanted) if word)
+
+
+def _not_listed(expansion: "Expansion") -> str:
+    """What becomes of the paths that have no row of their own."""
+    parts = (
+        ("worked out and smaller", expansion.n_smaller, expansion.smaller),
+        ("longer, known by their exact sum", expansion.n_beyond, expansion.beyond),
+    )
+    lines = [f"{numbers.count(len(expansion.paths))} paths in rows of their own"]
+    lines += [
+        f"{numbers.count(number)} {what}: {numbers.logits(total, signed=True)}"
+        for what, number, total in parts
+        if number
+    ]
+    return "\n".join(lines)
 
 
 def _scale(rows: PathRows | None) -> BarScale:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from circuitview.core.path import group_of
 from circuitview.figures.path_table import TableRow
 from circuitview.gui.tables.csv_text import csv_text
 from circuitview.gui.tables.path_rows import PathRows
@@ -145,7 +144,7 @@ def written(rows: PathRows, shown: Sequence[int]) -> list[tuple[object, ...]]:
     lines: list[tuple[object, ...]] = []
     for row in shown:
         path = rows.path(row)
-        group = rows.names.groups[rows.group[row]] if path is None else group_of(path)
+        group = rows.names.groups[rows.group[row]] if path is None else rows.names.grouping.of(path)
         amount, share = float(rows.contributions[row]), float(rows.shares[row])
         lines.append((rows.label(row), rows.kind(row), group, amount, share))
     return lines

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from circuitview.core.names import TOKEN, CircuitviewError, Head
-from circuitview.core.path import Path, group_names, group_of
-from circuitview.figures.ledger import BIASES, unlisted_counts
+from circuitview.core.groups import BIASES, Grouping
+from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.path import Path, PathKind, depth
+from circuitview.session import numbers
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
 
 COLUMNS = ("path", "kind", "contribution", "share")
 PATH, KIND, CONTRIBUTION, SHARE = range(4)
-KINDS = ("direct", "head", "virtual head")
+KINDS: tuple[PathKind, ...] = ("direct", "head", "virtual head", "through MLPs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +32,16 @@ class PathNames:
 
     Attributes:
         paths: the listed paths.
-        groups: the names of all groups.
+        grouping: their groups.
     """
 
     paths: tuple[Path, ...]
-    groups: tuple[str, ...]
+    grouping: Grouping
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of all groups."""
+        return self.grouping.names
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -45,17 +51,12 @@ class PathNames:
     def group(self) -> npt.NDArray[np.int64]:
         """[path], which group each belongs to."""
         number = {name: place for place, name in enumerate(self.groups)}
-        return np.array([number[group_of(path)] for path in self.paths], dtype=np.int64)
-
-    @cached_property
-    def n_token_paths(self) -> int:
-        """How many of the listed paths start at the token."""
-        return sum(path.source == TOKEN for path in self.paths)
+        return np.array([number[self.grouping.of(path)] for path in self.paths], dtype=np.int64)
 
     @cached_property
     def kind(self) -> npt.NDArray[np.int64]:
         """[path], the place of its kind in KINDS."""
-        return np.array([min(len(path.heads), 2) for path in self.paths], dtype=np.int64)
+        return np.array([KINDS.index(path.kind) for path in self.paths], dtype=np.int64)
 
     @cached_property
     def rank(self) -> npt.NDArray[np.int64]:
@@ -67,14 +68,15 @@ class PathNames:
 
     def _sort_key(self, place: int) -> tuple[object, ...]:
         path = self.paths[place]
-        kinds = ("token", "position", "bias", "mlp")
-        return kinds.index(path.source.kind), path.source.layer, path.heads
+        kinds = ("token", "position", "bias", "mlp", "mlp bias")
+        steps = tuple((depth(step), getattr(step, "head", 0)) for step in path.steps)
+        return kinds.index(path.source.kind), path.source.layer, steps
 
     @cached_property
     def searched(self) -> tuple[str, ...]:
         """[path], the text that a filter looks into."""
         return tuple(
-            f"{label} {path.kind} {group_of(path)}".lower()
+            f"{label} {path.kind} {self.grouping.of(path)}".lower()
             for path, label in zip(self.paths, self.labels, strict=True)
         )
 
@@ -182,10 +184,10 @@ class PathRows:
 
 def path_rows(expansion: "Expansion", known: PathNames | None = None) -> PathRows:
     """The rows of `expansion`; `known` are names made before, kept where they still hold."""
-    groups = group_names(expansion.recording.weights.config.n_layers)
-    names = known
-    if names is None or names.paths is not expansion.paths or names.groups != groups:
-        names = PathNames(expansion.paths, groups)
+    grouping = expansion.grouping
+    names, groups = known, grouping.names
+    if names is None or names.paths is not expansion.paths or names.grouping != grouping:
+        names = PathNames(expansion.paths, grouping)
     extras = _extras(expansion, names)
     contributions = np.append(expansion.contributions, [extra.contribution for extra in extras])
     subtotals = np.array([expansion.groups[name] for name in groups])
@@ -200,10 +202,12 @@ def _extras(expansion: "Expansion", names: PathNames) -> list[ExtraRow]:
     if not expansion.n_unlisted:
         return extras
     listed = np.bincount(names.group, expansion.contributions, len(groups))  # [group]
-    for name, n_rest in unlisted_counts(expansion, names.n_token_paths).items():
+    n_listed = np.bincount(names.group, minlength=len(groups))  # [group]
+    for place, name in enumerate(groups):
+        n_rest = names.grouping.counts[name] - int(n_listed[place])
         if n_rest:
-            place = groups.index(name)
             rest = expansion.groups[name] - float(listed[place])
             rest -= expansion.constant if name == BIASES else 0.0
-            extras.append(ExtraRow(f"{n_rest:,} longer paths", "not listed", place, rest, n_rest))
+            label = f"{numbers.readable(n_rest)} more paths"
+            extras.append(ExtraRow(label, "not listed", place, rest, n_rest))
     return extras

@@ -14,10 +14,11 @@ from circuitview.core.path import Path
 from circuitview.core.target import Target
 from circuitview.figures.diagram.geometry import SourceToken
 from circuitview.figures.theme import DARK, LIGHT
-from circuitview.gui.diagram.items import CurveItem, GroupItem
+from circuitview.gui.diagram.marks import Mark
 from circuitview.gui.diagram.view import DiagramView
 from circuitview.gui.document import Document
 from circuitview.gui.jobs import JobRunner
+from circuitview.gui.paint import qpath
 from circuitview.session.state import Results, Selection, Snapshot, State
 from tests.tiny_models import Tiny, record, tiny_model
 
@@ -47,26 +48,30 @@ def view(qtbot, document, expansion) -> DiagramView:
     return made
 
 
-def items(view: DiagramView) -> list[CurveItem | GroupItem]:
-    return [item for item in view.canvas.scene().items() if item.thing is not None]
+def marks(view: DiagramView) -> list[Mark]:
+    return view.canvas.marks.all
 
 
 def place_of(view: DiagramView, thing: object) -> QPoint:
-    """A point of the viewport where `thing` lies on top."""
-    for item in items(view):
-        if item.thing == thing:
-            path = item.path() if isinstance(item, CurveItem) else None
-            for share in (0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8, 0.9, 0.1):
-                at = path.pointAtPercent(share) if path else item.boundingRect().center()
-                point = view.canvas.mapFromScene(at)
+    """A point of the canvas where `thing` lies on top."""
+    for mark in marks(view):
+        if mark.thing == thing:
+            for at in points_on(mark):
+                point = view.canvas.transform.map(at).toPoint()
                 if view.canvas.thing_at(point) == thing:
                     return point
     raise AssertionError(f"{thing} can't be pointed at anywhere")
 
 
+def points_on(mark: Mark) -> list[QPointF]:
+    if mark.curve is None:
+        return [QPointF((mark.box.left + mark.box.right) / 2, (mark.box.top + mark.box.bottom) / 2)]
+    path = qpath(mark.curve)
+    return [path.pointAtPercent(share / 40) for share in (20, 12, 28, 16, 24, *range(1, 40))]
+
+
 def click(qtbot, view: DiagramView, thing: object) -> None:
-    port = view.canvas.viewport()
-    qtbot.mouseClick(port, Qt.MouseButton.LeftButton, pos=place_of(view, thing))
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=place_of(view, thing))
 
 
 def test_a_click_on_a_band_selects_its_path(qtbot, view, document, expansion):
@@ -89,22 +94,20 @@ def test_a_click_on_a_source_token_marks_it_and_keeps_the_selected_path(qtbot, v
 
 def test_a_click_beside_everything_clears_the_selection(qtbot, view, document):
     document.select_head(Head(0, 1))
-    qtbot.mouseClick(view.canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(3, 590))
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=QPoint(3, 590))
     assert document.state.selection == Selection()
 
 
 def test_a_double_click_opens_the_chain_in_the_panels(qtbot, view, document):
     path = Path.parse("token > 0.1 > 1.2")
-    qtbot.mouseDClick(
-        view.canvas.viewport(), Qt.MouseButton.LeftButton, pos=place_of(view, Head(1, 0))
-    )
+    qtbot.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=place_of(view, Head(1, 0)))
     assert document.state.opened == (Head(1, 0),)
     view.canvas.opened.emit(path)
     assert document.state.opened == path.heads
 
 
 def move(view: DiagramView, to: QPoint, buttons: Qt.MouseButton = Qt.MouseButton.NoButton) -> None:
-    port = view.canvas.viewport()
+    port = view.canvas
     there = QPointF(to)
     event = QMouseEvent(
         QMouseEvent.Type.MouseMove,
@@ -130,20 +133,29 @@ def test_pointing_at_a_band_tells_path_value_and_share(view, expansion):
 
 def test_a_hairline_can_be_pointed_at(view, expansion):
     thin = expansion.terms[-1].path
-    found = [item for item in items(view) if item.thing == thin]
-    assert all(item.shape().boundingRect().height() >= 8 for item in found)
+    found = [mark for mark in marks(view) if mark.thing == thin]
+    assert found[0].curve.stroke_width < 1
+    at = points_on(found[0])[0]
+    for off in (-4, 4):
+        near = view.canvas.marks.at(at + QPointF(0, off))
+        assert near is not None, "four pixels beside it something must be found"
+
+
+def corner(view: DiagramView) -> QPointF:
+    """What of the picture stands in the upper left corner."""
+    return view.canvas.transform.inverted()[0].map(QPointF(0, 0))
 
 
 def test_a_drag_pans_a_zoomed_picture_and_selects_nothing(qtbot, view, document):
     view.zoom_in()
     view.zoom_in()
-    port, before = view.canvas.viewport(), view.canvas.mapToScene(QPoint(0, 0))
+    port, before = view.canvas, corner(view)
     start = QPoint(500, 300)
     qtbot.mousePress(port, Qt.MouseButton.LeftButton, pos=start)
     for step in (10, 30, 60):
         move(view, start + QPoint(-step, -step), Qt.MouseButton.LeftButton)
     qtbot.mouseRelease(port, Qt.MouseButton.LeftButton, pos=start + QPoint(-60, -60))
-    after = view.canvas.mapToScene(QPoint(0, 0))
+    after = corner(view)
     assert math.isclose((after - before).x(), 60 / view.canvas.zoom, abs_tol=1.0)
     assert document.state.selection == Selection()
 
@@ -153,34 +165,37 @@ def test_fit_shows_the_whole_picture_again(view):
         view.zoom_in()
     view.fit()
     assert view.canvas.zoom == 1.0
-    corners = view.canvas.mapFromScene(view.canvas.sceneRect()).boundingRect()
-    assert corners.size().width() <= view.canvas.viewport().width() + 1
+    assert view.canvas.transform.isIdentity()
+    assert view.canvas.picture.width <= view.canvas.width()
 
 
 def test_the_picture_follows_the_size_of_the_window(view, qtbot):
     view.resize(700, 480)
-    qtbot.waitUntil(lambda: view.canvas.scene().width() == view.canvas.viewport().width())
-    assert view.canvas.scene().height() == view.canvas.viewport().height()
+    qtbot.waitUntil(lambda: view.canvas.picture.width == view.canvas.width())
+    assert view.canvas.picture.height == view.canvas.height()
 
 
 def test_selection_floor_and_theme_redraw_and_nothing_else_does(view, expansion):
     snapshot = Snapshot(State(), Results(expansion=expansion))
-    before = items(view)
+    before = view.canvas.picture
     view.show_snapshot(replace(snapshot))
-    assert items(view) == before, "the same picture must not be built again"
+    assert view.canvas.picture is before, "the same picture must not be built again"
+    view.show_snapshot(replace(snapshot, state=State(selection=Selection(head=Head(1, 1)))))
+    assert view.canvas.picture.bands is before.bands, "a selection must not make new bands"
+    assert view.canvas.picture.picked
     view.show_snapshot(replace(snapshot, state=State(theme="dark")))
-    assert view.canvas.backgroundBrush().color().name() == DARK.background
+    assert view.canvas.picture.background == DARK.background
     hidden = replace(snapshot, state=State(floor=1e9))
     view.show_snapshot(hidden)
-    assert view.canvas.backgroundBrush().color().name() == LIGHT.background
-    assert not [item for item in items(view) if isinstance(item.thing, Path)]
-    assert [item for item in items(view) if item.thing == "remainder"]
+    assert view.canvas.picture.background == LIGHT.background
+    assert not [mark for mark in marks(view) if isinstance(mark.thing, Path)]
+    assert [mark for mark in marks(view) if mark.thing == "remainder"]
 
 
 def test_a_refused_expansion_leaves_the_reason_and_no_band(view):
     reason = "the paths don't add up: sum 1, model 2"
     view.show_snapshot(Snapshot(State(), Results(), failure=reason, refused=True))
-    assert items(view) == []
+    assert marks(view) == []
     figure = view.figure(
         Snapshot(State(), Results(), failure=reason, refused=True), LIGHT, 800, 450
     )
@@ -199,5 +214,5 @@ def test_a_thousand_redraws_keep_the_process_alive(view, expansion):
     for place in range(40):
         floor = 0.0 if place % 2 else 1e-6
         view.show_snapshot(Snapshot(State(floor=floor), Results(expansion=expansion)))
-        view.canvas.viewport().repaint()
-    assert items(view)
+        view.canvas.repaint()
+    assert marks(view)

@@ -10,8 +10,9 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication
 
 from circuitview.core.expansion import expand
+from circuitview.core.groups import Grouping
 from circuitview.core.names import TOKEN, Head, Source
-from circuitview.core.path import Path, group_names, path_table
+from circuitview.core.path import Path, path_table
 from circuitview.core.target import resolve_target
 from circuitview.figures.figure import Text, walk
 from circuitview.figures.ledger import ledger
@@ -230,12 +231,13 @@ def read(text):
 
 def test_ten_thousand_rows_keep_their_remainder_and_selection(qtbot, panel, analysed):
     paths, _ = path_table(12, 12, 2, (TOKEN,))
-    groups = group_names(12)
+    grouping = Grouping(12, 12, (TOKEN,), all_listed=False)
+    groups = grouping.names
     contributions = np.random.default_rng(0).normal(size=len(paths) + 1)
     extra = ExtraRow("9 longer paths", "not listed", groups.index("virtual heads"), 3.5)
     contributions[-1] = extra.contribution
     rows = PathRows(
-        PathNames(paths, groups),
+        PathNames(paths, grouping),
         (extra,),
         contributions,
         np.zeros(len(groups)),
@@ -258,12 +260,13 @@ def test_ten_thousand_rows_keep_their_remainder_and_selection(qtbot, panel, anal
 @pytest.fixture
 def deep_rows():
     """The 12 x 12 heads of a model with 51,000 listed paths."""
-    paths, _ = path_table(12, 12, 2, (TOKEN, *(Source("bias", layer) for layer in range(12))))
-    groups = group_names(12)
+    sources = (TOKEN, *(Source("bias", layer) for layer in range(12)))
+    paths, _ = path_table(12, 12, 2, sources)
+    grouping = Grouping(12, 12, sources, all_listed=False)
     contributions = np.random.default_rng(0).normal(size=len(paths))
-    names = PathNames(paths, groups)
+    names = PathNames(paths, grouping)
     total = float(contributions.sum())
-    return PathRows(names, (), contributions, np.zeros(len(groups)), total, len(paths))
+    return PathRows(names, (), contributions, np.zeros(len(grouping.names)), total, len(paths))
 
 
 def test_a_long_list_is_handed_out_as_it_is_wanted(panel, deep_rows):

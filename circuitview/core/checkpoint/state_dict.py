@@ -1,0 +1,245 @@
+"""A bare weights file: a state dict in transformer_lens' property layout, and no config.json.
+
+Sizes follow from the shapes. What they leave open is listed as questions, plain data that a dialog
+or a command line can ask; with the answers the file opens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+from typing import Any, get_args
+
+import msgspec
+
+from circuitview.core.checkpoint.arrays import StoredArrays
+from circuitview.core.checkpoint.layout import check_arrays
+from circuitview.core.checkpoint.legacy import open_arrays
+from circuitview.core.checkpoint.number_tokens import NUMBERS, number_tokenizer
+from circuitview.core.checkpoint.old_layouts import is_mingpt
+from circuitview.core.checkpoint.opened import native_model
+from circuitview.core.checkpoint.pickles import ENDINGS
+from circuitview.core.checkpoint.prompt_start import find_bos
+from circuitview.core.checkpoint.shapes import derive
+from circuitview.core.config import ACTIVATIONS, ModelConfig, config_of
+from circuitview.core.model import NativeModel
+from circuitview.core.names import CircuitviewError
+from circuitview.core.tokenizer import Tokenizer, open_tokenizer
+
+TOKENIZER = "tokenizer.json"
+_YES_NO = ("false", "true")
+# Answers that are rarely needed, and so not asked for, but taken.
+_TAKEN = ("use_attn_scale", "output_logits_soft_cap")
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(ModelConfig)}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a file does not say.
+
+    Attributes:
+        field: of ModelConfig, or "tokenizer".
+        choices: the answers, or none where it is a number or a path.
+        default: what is taken where nobody answers; None where somebody must.
+        why: why the file does not say it, in one sentence.
+    """
+
+    field: str
+    choices: tuple[str, ...]
+    default: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a file says of its model, and what it leaves open."""
+
+    known: dict[str, object]
+    questions: tuple[Question, ...]
+
+
+def recognises(path: FilePath) -> bool:
+    """Whether `path` is a file of a kind that state dicts are kept in."""
+    return path.suffix in (*ENDINGS, ".safetensors") and path.is_file()
+
+
+def describe(path: FilePath) -> Described:
+    """What the weights file `path` says of its model, and what is to be asked.
+
+    Raises:
+        CircuitviewError: where it can't be read, or is not in transformer_lens' property layout.
+    """
+    arrays = open_arrays(path)
+    try:
+        return _describe(arrays)
+    finally:
+        arrays.release()
+
+
+def _describe(arrays: StoredArrays) -> Described:
+    if is_mingpt(arrays.file()):
+        raise CircuitviewError(
+            f"{arrays.path}: has minGPT's names, whose shapes don't say how many heads there are; "
+            "put a config.json with n_heads beside it and open the folder"
+        )
+    known = derive(arrays)
+    questions = [
+        *_about_positions(known, "pos_embed.W_pos" in arrays),
+        *_about_norms(known),
+        *_about_mlps(known),
+        Question(
+            "attn_scale",
+            (),
+            f"{float(str(known['d_head'])) ** 0.5:.6g}",
+            "what scores are divided by leaves no trace; sqrt(d_head) as a rule",
+        ),
+        Question(
+            "tokenizer",
+            (NUMBERS,),
+            TOKENIZER if (arrays.path.parent / TOKENIZER).is_file() else None,
+            f"a path, or {NUMBERS!r} to type tokens as their numbers",
+        ),
+        Question(
+            "bos_token_id",
+            (),
+            "the tokenizer's",
+            "the token that stands before each prompt, or none",
+        ),
+    ]
+    return Described(known, tuple(questions))
+
+
+def _about_positions(known: dict[str, object], embedded: bool) -> list[Question]:
+    name = "positional_embedding_type"
+    if name in known:
+        return []
+    if embedded:
+        why = "in a shortformer model positions enter queries and keys, never the stream"
+        return [Question(name, ("standard", "shortformer"), "standard", why)]
+    questions = [
+        Question(name, ("rotary", "none"), None, "the file holds no position embeddings"),
+        Question("rotary_dim", (), str(known["d_head"]), "where rotary: how many numbers turn"),
+        Question("rotary_base", (), "10000", "where rotary: what the angles are powers of"),
+        Question("rotary_adjacent_pairs", _YES_NO, "false", "where rotary: which numbers pair up"),
+    ]
+    if "n_ctx" not in known:
+        why = "the longest prompt leaves no trace without position embeddings"
+        questions.append(Question("n_ctx", (), "1024", why))
+    return questions
+
+
+def _about_norms(known: dict[str, object]) -> list[Question]:
+    why = "added to the variance before its root"
+    questions = [Question("eps", (), "1e-05", why)]
+    if "normalization_type" not in known:
+        why = "norms without gains leave no trace"
+        choices = ("LNPre", "RMSPre", "none")
+        questions.insert(0, Question("normalization_type", choices, None, why))
+    return questions
+
+
+def _about_mlps(known: dict[str, object]) -> list[Question]:
+    if known["attn_only"]:
+        return []
+    why = "behind attention (false) or beside it (true)"
+    questions = [Question("parallel_attn_mlp", _YES_NO, "false", f"the MLP stands {why}")]
+    if "act_fn" not in known:
+        gated = bool(known["gated_mlp"])
+        choices = tuple(name for name in ACTIVATIONS if not (gated and name.startswith("solu")))
+        questions.insert(0, Question("act_fn", choices, None, "a nonlinearity has no weights"))
+    return questions
+
+
+def open_state_dict(
+    path: FilePath, given: Mapping[str, str], tokenizer: FilePath | None = None
+) -> NativeModel:
+    """The model in the weights file `path`.
+
+    Args:
+        path: a pickle of torch's, or a safetensors file.
+        given: answers to the questions of `describe`; what it knows may be repeated.
+        tokenizer: a tokenizer.json; wins over the answer of that name.
+
+    Raises:
+        CircuitviewError: where the file can't be opened, an answer is missing, unknown or of the
+            wrong type, or contradicts the file.
+    """
+    arrays = open_arrays(path)
+    described = _describe(arrays)
+    fields = _answered(path, described, given)
+    config = config_of(fields, str(path))
+    stored = check_arrays(arrays, config, "the given config")
+    chosen = given.get("tokenizer") if tokenizer is None else tokenizer
+    found = _tokenizer(path, config, chosen, "bos_token_id" in given)
+    config = msgspec.structs.replace(config, bos_token_id=found.bos_token_id)
+    return native_model(path.stem, path.parent, config, found, arrays, stored)
+
+
+def _answered(path: FilePath, described: Described, given: Mapping[str, str]) -> dict[str, object]:
+    questions = {question.field: question for question in described.questions}
+    allowed = [*questions, *described.known, *_TAKEN]
+    unknown = next((name for name in given if name not in allowed), None)
+    if unknown is not None:
+        raise CircuitviewError(
+            f"{path}: {unknown!r} is no question about it; known are {', '.join(allowed)}"
+        )
+    fields = dict(described.known)
+    for name, text in given.items():
+        if name == "tokenizer":
+            continue
+        choices = questions[name].choices if name in questions else ()
+        if choices and text.lower() not in map(str.lower, choices):
+            raise CircuitviewError(f"{path}: {name}={text}: choose one of {', '.join(choices)}")
+        value = _value(path, name, text)
+        if name in described.known and value != described.known[name]:
+            raise CircuitviewError(
+                f"{path}: {name} is {described.known[name]} by its arrays, {text} was given; "
+                f"leave {name} out"
+            )
+        fields[name] = value
+    missing = [
+        f"{name} ({', '.join(question.choices)})"
+        for name, question in questions.items()
+        if question.default is None and name not in given and name != "tokenizer"
+    ]
+    if missing:
+        raise CircuitviewError(
+            f"{path}: does not say {'; '.join(missing)}; give an answer to each, as in "
+            f"{missing[0].split()[0]}={missing[0].split('(')[1].rstrip(',)').split(',')[0]}"
+        )
+    for name, question in questions.items():
+        if name in _TYPES and name not in fields and name != "bos_token_id":
+            fields[name] = _value(path, name, question.default or "")
+    if fields.get("positional_embedding_type") != "rotary":
+        for name in ("rotary_dim", "rotary_base", "rotary_adjacent_pairs"):
+            fields.pop(name, None)
+    if "attn_scale" not in given:
+        fields.pop("attn_scale")  # the default is sqrt(d_head), not the digits that are shown
+    return fields
+
+
+def _value(path: FilePath, name: str, text: str) -> Any:
+    """The answer `text` in the type of the field `name`."""
+    kind = _TYPES[name]
+    words = [word for option in (kind, *get_args(kind)) for word in get_args(option)]
+    if text.lower() == "none" and "none" not in words:
+        text = "null"
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        reason = str(error).removesuffix(" - at `$`")
+        raise CircuitviewError(f"{path}: {name}={text}: {reason}; give another value") from None
+
+
+def _tokenizer(
+    path: FilePath, config: ModelConfig, given: FilePath | str | None, bos_given: bool
+) -> Tokenizer:
+    if given == NUMBERS:
+        return number_tokenizer(config.d_vocab, config.bos_token_id)
+    file = path.parent / TOKENIZER if given is None else FilePath(given)
+    if not file.is_file():
+        raise CircuitviewError(
+            f"{file}: missing; put the model's tokenizer.json there, or give tokenizer=PATH or "
+            f"tokenizer={NUMBERS}"
+        )
+    opened = open_tokenizer(file, config.bos_token_id, config.d_vocab)
+    return opened if bos_given else replace(opened, bos_token_id=find_bos(opened, file.parent))
