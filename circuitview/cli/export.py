@@ -12,6 +12,7 @@ import typer
 
 from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
+    BosOption,
     ConfigOption,
     DestOption,
     DeviceOption,
@@ -19,7 +20,6 @@ from circuitview.cli.options import (
     EvenIfLargeOption,
     ListOption,
     ModelArgument,
-    NoBosOption,
     PromptOption,
     TargetOption,
     ThroughMlpsOption,
@@ -64,7 +64,7 @@ def export(
     target: TargetOption = None,
     versus: VersusOption = None,
     dest: DestOption = -1,
-    no_bos: NoBosOption = False,
+    bos: BosOption = None,
     top: TopOption = 50,
     by_source: Annotated[
         bool,
@@ -112,6 +112,14 @@ def export(
             help="For the diagram: draw paths below X logits as one grey remainder.",
         ),
     ] = 0.0,
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer",
+            metavar="N",
+            help="For the diagram of a deep model: layer N alone, with what enters and leaves it.",
+        ),
+    ] = None,
     size: Annotated[
         str, typer.Option("--size", metavar="WxH", help="Of the figure, in pixels of 1/96 inch.")
     ] = "1280x720",
@@ -134,17 +142,20 @@ def export(
     width, height = parse_size(size)
     heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
     opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
-    question = Question(opening, prompt, target, versus, dest, no_bos, dtype, through_mlps, listed)
+    question = Question(opening, prompt, target, versus, dest, bos, dtype, through_mlps, listed)
     opened, expansion = question.answer()
     from circuitview.core.ov import chosen_chain
+    from circuitview.figures.diagram import require_layer
     from circuitview.figures.theme import theme as theme_called
 
     if heads is not None:  # a slip is told for figures of all paths too, where it changes nothing
         chosen_chain(expansion.recording, expansion.target, heads)
+    if layer is not None:
+        require_layer(opened.name, opened.config, layer)
 
     drawing = _Drawing(opened, expansion, theme_called(theme), width, height)
     draw: dict[FigureKind, Callable[[], Figure]] = {
-        "diagram": lambda: drawing.diagram(floor),
+        "diagram": lambda: drawing.diagram(floor, layer),
         "attention": lambda: drawing.attention(heads, mode),
         "ov": lambda: drawing.ov(heads, sense),
         "table": lambda: drawing.table(top, by_source),
@@ -163,7 +174,7 @@ class _Drawing:
         self.theme = theme
         self.width, self.height = float(width), float(height)
 
-    def diagram(self, floor: float) -> "Figure":
+    def diagram(self, floor: float, layer: int | None) -> "Figure":
         from circuitview.figures.diagram import diagram_figure
 
         return diagram_figure(
@@ -173,6 +184,7 @@ class _Drawing:
             height=self.height,
             floor=floor,
             captioned=True,
+            layer=layer,
         )
 
     def attention(self, heads: tuple[Head, ...] | None, mode: AttentionMode) -> "Figure":

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from circuitview.cli.outcome import complain
 from circuitview.core.device import DeviceName
 from circuitview.core.memory import TooLargeError, memory_need
-from circuitview.core.names import CircuitviewError
+from circuitview.core.names import CircuitviewError, DtypeName
 
 if TYPE_CHECKING:  # torch is loaded when the model is opened
     from circuitview.core.model import Model
@@ -22,32 +23,35 @@ class Opening:
     tokenizer: str | None = None
     even_if_large: bool = False
 
-    def open(self) -> "Model":
-        """The open model, its identities not checked yet.
+    def open(self, dtype: DtypeName, checked: bool = True) -> "Model":
+        """The open model, which does in `dtype` what the sums take for granted.
+
+        Args:
+            dtype: the precision that is asked for.
+            checked: False leaves the check to who calls.
 
         Raises:
-            CircuitviewError: where it can't be opened, or would not fit into what memory is free.
+            CircuitviewError: where it can't be opened or run in `dtype`, would not fit into what
+                memory is free, or does something that is not summed.
         """
         if not self.even_if_large:
             try:
-                memory_need(self.model).require_free()
+                memory_need(self.model, dtype).require_free()
             except TooLargeError as error:
                 raise TooLargeError(f"{error}, or add --even-if-large") from None
         from circuitview.core.checkpoint import open_model
 
-        return open_model(self.model, self.device, dict(self.given), self.tokenizer)
+        model = open_model(
+            self.model, self.device, dict(self.given), self.tokenizer, checked=False
+        )  # its check comes once it is known that it can run in `dtype`
+        model.require(dtype)
+        if elsewhere := model.elsewhere(self.device):
+            complain(elsewhere)
+        if not checked:
+            return model
+        from circuitview.core.check import require_exact
 
-    @staticmethod
-    def checked(model: "Model") -> "Model":
-        """`model`, where it does what the sums take for granted.
-
-        Raises:
-            CircuitviewError: where it does something that is not summed.
-        """
-        from circuitview.core.check import check_model
-
-        check_model(model).require_passed()
-        return model
+        return require_exact(model, dtype)
 
 
 def parse_config(pairs: Sequence[str] | None) -> tuple[tuple[str, str], ...]:

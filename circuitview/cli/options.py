@@ -76,9 +76,14 @@ DestOption = Annotated[
         help="The position that predicts, counted from 0; negative counts from the end.",
     ),
 ]
-NoBosOption = Annotated[
-    bool,
-    typer.Option("--no-bos", help="Put no BOS in front; changes nothing where the model has none."),
+BosOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--bos/--no-bos",
+        help="Whether BOS stands in front. Default: as the model was trained; --no-bos changes "
+        "nothing where it has none.",
+        show_default=False,
+    ),
 ]
 TopOption = Annotated[
     int,

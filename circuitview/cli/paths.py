@@ -6,6 +6,7 @@ import typer
 
 from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
+    BosOption,
     ConfigOption,
     DestOption,
     DeviceOption,
@@ -13,7 +14,6 @@ from circuitview.cli.options import (
     EvenIfLargeOption,
     ListOption,
     ModelArgument,
-    NoBosOption,
     PromptOption,
     TargetOption,
     ThroughMlpsOption,
@@ -33,7 +33,7 @@ def paths(
     target: TargetOption = None,
     versus: VersusOption = None,
     dest: DestOption = -1,
-    no_bos: NoBosOption = False,
+    bos: BosOption = None,
     top: TopOption = 50,
     by_source: Annotated[
         bool,
@@ -61,7 +61,7 @@ def paths(
     the paths do not add up to the model's own logit.
     """
     opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
-    question = Question(opening, prompt, target, versus, dest, no_bos, dtype, through_mlps, listed)
+    question = Question(opening, prompt, target, versus, dest, bos, dtype, through_mlps, listed)
     opened, expansion = question.answer()
     from circuitview.cli import path_report
 

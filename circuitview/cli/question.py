@@ -23,7 +23,7 @@ class Question:
     target: str | None
     versus: str | None
     dest: int
-    no_bos: bool
+    bos: bool | None
     dtype: DtypeName
     through_mlps: bool
     listed: int | None = None
@@ -38,16 +38,15 @@ class Question:
         from circuitview.core.analysis import analyse
         from circuitview.core.expansion import LISTED
 
-        model = self.opening.open()
-        model.require(self.dtype)  # before the time for a check is spent
+        model = self.opening.open(self.dtype)
         expansion = analyse(
-            self.opening.checked(model),
+            model,
             self.prompt,
             target=self.target,
             versus=self.versus,
             dest=self.dest,
             dtype=self.dtype,
-            prepend_bos=False if self.no_bos else None,
+            prepend_bos=self.bos,
             through_mlps=self.through_mlps,
             listed=LISTED if self.listed is None else self.listed,
         )

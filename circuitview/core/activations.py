@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from circuitview.core.config import ELEMENTWISE
+
 Activation = Callable[[Tensor], Tensor]
 
 
@@ -31,26 +33,26 @@ def solu_ln(x: Tensor, eps: float) -> Tensor:
     return found / (found.square().mean(-1, keepdim=True) + eps).sqrt()
 
 
-_ELEMENTWISE: dict[str, Activation] = {
-    "relu": torch.relu,
-    "gelu": functional.gelu,
-    "gelu_new": partial(functional.gelu, approximate="tanh"),
-    "gelu_pytorch_tanh": partial(functional.gelu, approximate="tanh"),
-    "gelu_fast": gelu_fast,
-    "silu": functional.silu,
-}
+_tanh_gelu = partial(functional.gelu, approximate="tanh")
+_FUNCTIONS: dict[str, Activation] = dict(
+    zip(
+        ELEMENTWISE,  # whose order this is
+        (torch.relu, functional.gelu, _tanh_gelu, gelu_fast, _tanh_gelu, functional.silu),
+        strict=True,
+    )
+)
 
 
-def activation(name: str, eps: float) -> tuple[Activation, bool]:
-    """The nonlinearity of that name, and whether it acts on each neuron by itself.
+def activation(name: str, eps: float) -> Activation:
+    """The nonlinearity of that name.
 
     Args:
         name: one of config.ACTIVATIONS.
         eps: of the model's norms; "solu_ln" has one inside.
     """
-    if name in _ELEMENTWISE:
-        return _ELEMENTWISE[name], True
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
     if name == "solu":
-        return solu, False
+        return solu
     assert name == "solu_ln"
-    return partial(solu_ln, eps=eps), False
+    return partial(solu_ln, eps=eps)

@@ -39,12 +39,13 @@ def analyse(
         listed: how many paths to list of a model with very many.
 
     Raises:
-        CircuitviewError: one line that names what is wrong and the remedy.
+        CircuitviewError: one line that names what is wrong and the remedy; among it that a model
+            does something that is not summed, which is checked when it is opened.
         ImbalanceError: where the paths don't add up to the model's logit.
     """
     if dtype not in DTYPES:
         raise CircuitviewError(f"dtype {dtype!r} is unknown; choose float32 or float64")
-    opened = model if isinstance(model, Model) else open_model(model)
+    opened = model if isinstance(model, Model) else open_model(model, dtype=dtype)
     recording = opened.run(opened.prompt(prompt, prepend_bos), dtype)
     goal = resolve_target(recording, opened.tokenizer, target, versus, dest)
     expansion = expand(recording, goal, through_mlps, listed)

@@ -28,10 +28,11 @@ def attention_values(
     of the stream, and never negative.
 
     Args:
-        scores: computes the scores of one head where the recording keeps none (Model.scores).
+        scores: computes the scores of one head (Model.scores): recordings keep none.
 
     Raises:
-        CircuitviewError: for the scores of several heads, which have none in common.
+        CircuitviewError: for the scores of several heads, which have none in common, and where
+            nothing is given to compute them.
     """
     if mode == "scores":
         if len(heads) > 1:
@@ -39,12 +40,9 @@ def attention_values(
                 f"virtual head {' > '.join(map(str, heads))} has no scores of its own; choose "
                 "pattern or value-weighted"
             )
-        if recording.scores is not None:
-            values = recording.scores[heads[0].layer, heads[0].head]  # [dest, src]
-        elif scores is not None:
-            values = scores(recording, heads[0])  # [dest, src]
-        else:
-            raise CircuitviewError("this run kept no scores; give the model's own to compute them")
+        if scores is None:
+            raise CircuitviewError("runs keep no scores; give the model's own to compute them")
+        values = scores(recording, heads[0])  # [dest, src]
     elif mode == "pattern":
         values = chain_pattern(recording, heads)  # [dest, src]
     else:

@@ -207,6 +207,17 @@ def check_model(
     )
 
 
+def require_exact(model: Model, dtype: DtypeName = "float32") -> Model:
+    """`model`, where it does what the sums take for granted, in `dtype` or, where it can't run in
+    that, in the precision that it runs in.
+
+    Raises:
+        CircuitviewError: where it does something that is not summed.
+    """
+    check_model(model, dtype=model.nearest(dtype)).require_passed()
+    return model
+
+
 def short_prompt(model: Model) -> Prompt:
     """BOS, where the model starts with it, and tokens spread evenly over the vocabulary."""
     config, tokenizer = model.config, model.tokenizer

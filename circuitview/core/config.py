@@ -4,6 +4,7 @@ Only models whose logits are exactly a sum of paths may pass: what could break t
 name here, before a weight is read.
 """
 
+import math
 from typing import Literal
 
 import msgspec
@@ -13,9 +14,9 @@ from circuitview.core.names import CircuitviewError
 Norm = Literal["LN", "LNPre", "RMS", "RMSPre"]
 Positions = Literal["standard", "shortformer", "rotary", "alibi", "none"]
 NORMS = ("LN", "LNPre", "RMS", "RMSPre")
-# What runner.py computes between the two matrices of an MLP.
-_ELEMENTWISE = ("relu", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "silu")
-ACTIVATIONS = (*_ELEMENTWISE, "solu", "solu_ln")
+# What activations.py computes between the two matrices of an MLP: each neuron by itself, or mixed.
+ELEMENTWISE = ("relu", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "silu")
+ACTIVATIONS = (*ELEMENTWISE, "solu", "solu_ln")
 
 # Fields of transformer_lens' config that change the forward pass, with the only values our runner
 # computes. A field that is absent has the first value.
@@ -42,6 +43,9 @@ _RENAMED = {"normalization": "normalization_type", "shortformer_pos": "positiona
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """Sizes and kinds of a model; widths d_*, counts n_*.
+
+    Of a model that another program runs see checkpoint/bridge_config.py: what can't be known of it
+    is not said.
 
     Attributes:
         attn_only: whether there are no MLPs.
@@ -132,8 +136,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False
                 raise CircuitviewError(
                     f"{where}: {field} is {getattr(self, field)}; need 1 or more"
                 )
-        if not self.eps >= 0:
-            raise CircuitviewError(f"{where}: eps is {self.eps}; need 0 or more")
+        if not 0 <= self.eps < math.inf:
+            raise CircuitviewError(f"{where}: eps is {self.eps}; need a number, 0 or more")
         bos = self.bos_token_id
         if bos is not None and not 0 <= bos < self.d_vocab:
             raise CircuitviewError(
@@ -197,9 +201,13 @@ def config_of(fields: dict[str, object], where: str) -> ModelConfig:
             f"{where}: final_rms is True where normalization_type is {norm!r}: one of the norms "
             "centres and the other does not; this program opens models with one kind of norm"
         )
-    cap = fields.get("output_logits_soft_cap")
-    if isinstance(cap, int | float) and not isinstance(cap, bool) and cap <= 0:
-        fields = {**fields, "output_logits_soft_cap": None}  # transformer_lens writes -1 for none
+    # transformer_lens writes -1 for no cap, and for the scale that it works out itself.
+    for name in ("output_logits_soft_cap", "attn_scale"):
+        value = fields.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if not math.isfinite(value) or (value == 0 and name == "attn_scale"):
+                raise CircuitviewError(f"{where}: {name} is {value}; need a number above 0, or -1")
+            fields = {**fields, name: None} if value <= 0 else fields
     try:
         config = msgspec.convert(fields, ModelConfig)
     except msgspec.ValidationError as error:

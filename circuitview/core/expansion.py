@@ -26,7 +26,7 @@ import torch
 from circuitview.core.groups import BIASES, Grouping
 from circuitview.core.listed import Listed, list_all, list_largest, list_through_mlps
 from circuitview.core.names import CircuitviewError, Head, ImbalanceError, Mlp, Source, Step
-from circuitview.core.orders import OrderSums, order_sums, path_sources
+from circuitview.core.orders import OrderSums, order_steps, path_sources
 from circuitview.core.path import Path, PathTerm
 from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
@@ -100,7 +100,7 @@ class Expansion:
     @property
     def dtype(self) -> str:
         """The precision of the run, "float32" or "float64"."""
-        return str(self.recording.weights.dtype).removeprefix("torch.")
+        return self.recording.dtype
 
     @property
     def n_paths(self) -> int:
@@ -233,8 +233,11 @@ def expansion_steps(
         few: so many paths are all listed.
 
     Raises:
-        CircuitviewError: for `through_mlps`, where the model's MLPs can't be linearised.
+        CircuitviewError: for `through_mlps`, where the model's MLPs can't be linearised; for a
+            `listed` below 1.
     """
+    if listed < 1:
+        raise CircuitviewError(f"{listed} paths can't be listed; list 1 or more")
     if through_mlps and not recording.weights.mlps:
         through_mlps = _require_mlps(recording)
     grouping = _grouping(recording, path_sources(recording, through_mlps), through_mlps, True)
@@ -247,8 +250,9 @@ def expansion_steps(
         found = list_all(recording, target)
     else:
         found = yield from list_largest(recording, target, listed)
+    orders = yield from order_steps(recording, target, through_mlps)
     with torch.inference_mode():
-        return _balanced_against(recording, target, found, through_mlps)
+        return _balanced_against(recording, target, found, orders, through_mlps)
 
 
 def _grouping(
@@ -275,10 +279,9 @@ def _require_mlps(recording: Recording) -> bool:
 
 
 def _balanced_against(
-    recording: Recording, target: Target, found: Listed, through_mlps: bool
+    recording: Recording, target: Target, found: Listed, orders: OrderSums, through_mlps: bool
 ) -> Expansion:
     """The listed paths beside the exact sums of everything, and the model's own logit."""
-    orders = order_sums(recording, target, through_mlps)
     n_paths = _grouping(recording, orders.sources, through_mlps, True).n_paths
     longer = float(orders.by_order()[found.worked_out + 1 :].sum())
     logits = recording.logits[target.dest].double()  # [d_vocab]

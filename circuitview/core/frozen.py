@@ -8,8 +8,43 @@ from dataclasses import replace
 
 import torch
 
-from circuitview.core.names import Head
+from circuitview.core.names import CircuitviewError, Head
 from circuitview.core.recording import Recording
+
+
+def require_length(frozen: Recording, n: int) -> None:
+    """Pass only a prompt of as many tokens as the frozen run.
+
+    Raises:
+        CircuitviewError: naming both numbers.
+    """
+    if len(frozen.tokens) != n:
+        raise CircuitviewError(
+            f"the prompt has {n} tokens, the frozen run {len(frozen.tokens)}; give it as many"
+        )
+
+
+def impose(frozen: Recording, on: Recording) -> Recording:
+    """What `frozen` holds, imposed on the prompt that `on` read: its embeddings, the other's
+    patterns, scales and MLP outputs. To be run by run_frozen; of `on` nothing else is used.
+
+    Raises:
+        CircuitviewError: where the two are not of one length, or not in one precision.
+    """
+    require_length(frozen, len(on.tokens))
+    if frozen.dtype != on.dtype:
+        raise CircuitviewError(
+            f"the prompt is run in {on.dtype}, the frozen run was in {frozen.dtype}; choose one"
+        )
+    return replace(
+        frozen,
+        prompt=on.prompt,
+        weights=on.weights,
+        tokens=on.tokens,
+        embedding=on.embedding,
+        positions=on.positions,
+        rerun=on.rerun,
+    )
 
 
 def run_frozen(recording: Recording, zeroed: frozenset[Head] = frozenset()) -> Recording:

@@ -1,9 +1,9 @@
-"""Many chains carried through one layer's heads at once, and what each is worth: the engine behind
-the lists of paths of deep models.
+"""Many chains carried through one layer's heads at once, and what each contributes: the engine
+behind the lists of paths of deep models.
 
 A chain has a position part w [src] and a direction part v [d_model] (see expansion.py). Through a
 head, v first shrinks to the head's value space, q = W_O v [d_head]; a source's path through head
-and chain is then worth Σ_j w[j] (source[j] W_V · q). For each layer either the sources are
+and chain then contributes Σ_j w[j] (source[j] W_V · q). For each layer either the sources are
 projected into the value spaces, or the chains are brought back to the stream, whichever costs fewer
 multiplications; so a path costs about n x d_head, and no chain that is not carried further is ever
 brought back.
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from circuitview.core.names import Source
 from circuitview.core.recording import Recording
+from circuitview.core.target import Target
 
 # How many numbers one intermediate product may hold: 2 million float32 are 8 MB.
 _ROOM = 2_000_000
@@ -34,6 +35,13 @@ class Chains:
 
     w: Float[Tensor, "chain src"]
     v: Float[Tensor, "chain d_model"]
+
+    @classmethod
+    def start(cls, recording: Recording, target: Target) -> "Chains":
+        """The empty chain: at dest, the direction that the target reads."""
+        w = recording.stream.new_zeros(1, target.dest + 1)
+        w[0, target.dest] = 1 / recording.final_scale[target.dest]
+        return cls(w, target.direction(recording.weights).unsqueeze(0))
 
     def __len__(self) -> int:
         return len(self.w)
@@ -122,7 +130,7 @@ class Hop:
         v = self.q @ self.recording.weights.head_W_V(self.layer).mT  # [head, chain, d_model]
         return Chains(self.w.flatten(0, 1), v.flatten(0, 1))  # [head x chain, ..]
 
-    def worth(self, below: Layer) -> Float[Tensor, "head chain source"]:
+    def contributions(self, below: Layer) -> Float[Tensor, "head chain source"]:
         """What each source under the layer sends along each chain [logits]."""
         if below.projected is not None:
             return self._in_value_space(below.projected)
@@ -144,13 +152,13 @@ class Hop:
         group = self.recording.weights.group
         flat = projected.permute(2, 1, 0, 3).reshape(-1, n, n_sources * d_head)
         flat = flat.repeat_interleave(group, 0)  # [head, pos, source x d_head]
-        worth = self.w.new_empty(n_heads, n_chains, n_sources)
+        sent = self.w.new_empty(n_heads, n_chains, n_sources)
         step = max(1, _ROOM // (n_heads * n_sources * d_head))
         for start in range(0, n_chains, step):
             part = slice(start, start + step)
             mixed = (self.w[:, part] @ flat).view(n_heads, -1, n_sources, d_head)
-            worth[:, part] = (mixed * self.q[:, part].unsqueeze(2)).sum(-1)
-        return worth
+            sent[:, part] = (mixed * self.q[:, part].unsqueeze(2)).sum(-1)
+        return sent
 
     def _in_stream(
         self, rows: Float[Tensor, "source pos d_model"]
@@ -158,14 +166,14 @@ class Hop:
         n_heads, n_chains, n = self.w.shape
         W_V = self.recording.weights.head_W_V(self.layer)  # [head, d_model, d_head]
         flat = rows.flatten(0, 1).mT  # [d_model, source x pos]
-        worth = self.w.new_empty(n_heads, n_chains, len(rows))
+        sent = self.w.new_empty(n_heads, n_chains, len(rows))
         step = max(1, _ROOM // (n_heads * len(rows) * n))
         for start in range(0, n_chains, step):
             part = slice(start, start + step)
             v = self.q[:, part] @ W_V.mT  # [head, chain, d_model]
             read = (v @ flat).view(n_heads, -1, len(rows), n)  # [head, chain, source, pos]
-            worth[:, part] = torch.einsum("hcsj,hcj->hcs", read, self.w[:, part])
-        return worth
+            sent[:, part] = torch.einsum("hcsj,hcj->hcs", read, self.w[:, part])
+        return sent
 
 
 def hop(recording: Recording, layer: int, chains: Chains) -> Hop:

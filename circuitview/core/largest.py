@@ -2,12 +2,14 @@
 
 All chains of up to two heads are worked out and the largest paths among them are kept. Beyond, the
 search goes best first: a chain knows its own total from the stream that it reads, so what all the
-deeper paths through it add up to is known before any of them is; the chains for which that is
-largest are carried on, many at once. Sums may hide terms that cancel, so what is found need not be
-the true largest; what is not listed is summed exactly by who calls this, from the order sums.
+deeper paths through it add up to, its promise, is known before any of them is; the chains of most
+promise are carried on, some at a time, until none promises more than the smallest path that is
+kept, or the budget is spent. Sums may hide terms that cancel, so what is found need not be the true
+largest; what is not listed is summed exactly by who calls this, from the order sums.
 
-Cost of c chains on n tokens: about c x d_head x (d_model + n_sources n) multiplications, and those
-of projecting (see hops.py).
+Cost of c chains on n tokens: about c x (n² + d_head (d_model + n_sources n)) multiplications, and
+those of projecting (see hops.py). The search carries at most _WIDTH chains a round, in at most
+n_layers + 2 rounds, each through all layers below: about as much again.
 """
 
 from collections.abc import Generator, Iterator
@@ -18,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from circuitview.core.hops import Chains, Hop, hop, layer_below
+from circuitview.core.hops import Chains, Hop, Layer, hop, layer_below
 from circuitview.core.names import Head, Source
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
@@ -29,9 +31,12 @@ from circuitview.core.target import Target
 ENUMERATED_HEADS = 2
 # How many chains are brought to a layer together; what its heads make of them is held in memory.
 _AT_ONCE = 1024
-# How many chains the search carries on together, and how often.
-_WIDTH = 256
-_GENERATIONS = 3
+# How many chains the search carries on together; at least as many of those that come of it are, in
+# each layer, taken apart by source, more where prompts are short: up to so many rows of sources.
+_WIDTH = 64
+_TAKEN = 150_000
+# How many chains wait to be carried on; those of less promise are let go.
+_KEPT = 512
 
 HeadChain = tuple[Head, ...]
 
@@ -63,31 +68,44 @@ class _Best:
     kept: list[tuple[float, Source, HeadChain]] = field(default_factory=list)
 
     def offer(
-        self, worth: Tensor, layer: int, tails: list[HeadChain], sources: tuple[Source, ...]
+        self, sent: Tensor, layer: int, tails: list[HeadChain], sources: tuple[Source, ...]
     ) -> None:
-        """[head, chain, source], the worth of chains through the heads of `layer`."""
-        flat = worth.flatten()
+        """[head, chain, source], what is sent along chains through the heads of `layer`."""
+        if not self.k:
+            return
+        flat = sent.flatten()
         size = flat.abs()
         best = size.topk(min(self.k, len(flat)))
         places = best.indices[best.values > self.least]
-        _, n_chains, n_sources = worth.shape
+        _, n_chains, n_sources = sent.shape
         for place, value in zip(places.tolist(), flat[places].tolist(), strict=True):
             rest, source = divmod(place, n_sources)
             head, chain = divmod(rest, n_chains)
             self.kept.append((value, sources[source], (Head(layer, head), *tails[chain])))
         self._prune()
 
-    def offer_direct(self, worth: Tensor, sources: tuple[Source, ...]) -> None:
+    def offer_named(
+        self, sent: Tensor, names: list[HeadChain], sources: tuple[Source, ...]
+    ) -> None:
+        """[chain, source], what is sent along chains that have names."""
+        chains, places = (sent.abs() > self.least).nonzero(as_tuple=True)
         self.kept += [
-            (value, source, ()) for value, source in zip(worth.tolist(), sources, strict=True)
+            (value, sources[place], names[chain])
+            for value, chain, place in zip(
+                sent[chains, places].tolist(), chains.tolist(), places.tolist(), strict=True
+            )
         ]
         self._prune()
+
+    @property
+    def full(self) -> bool:
+        return len(self.kept) >= self.k
 
     def _prune(self) -> None:
         if len(self.kept) > self.k:
             self.kept.sort(key=lambda entry: -abs(entry[0]))
             del self.kept[self.k :]
-            self.least = abs(self.kept[-1][0])
+            self.least = abs(self.kept[-1][0]) if self.kept else float("inf")
 
 
 @dataclass
@@ -104,7 +122,7 @@ class _Frontier:
             return  # nothing stands below
         size = promise.abs().flatten()
         best = size.topk(min(_WIDTH, len(size)))
-        least = min(self.promise, default=0.0) if len(self.names) >= 2 * _WIDTH else 0.0
+        least = min(self.promise, default=0.0) if len(self.names) >= _KEPT else 0.0
         places = best.indices[best.values > least]
         if not len(places):
             return
@@ -117,7 +135,7 @@ class _Frontier:
             (Head(step.layer, head), *tails[row])
             for head, row in zip(heads.tolist(), rows.tolist(), strict=True)
         ]
-        self._keep(np.argsort(-np.array(self.promise), kind="stable")[: 2 * _WIDTH])
+        self._keep(np.argsort(-np.array(self.promise), kind="stable")[:_KEPT])
 
     def pop(self) -> tuple[list[HeadChain], Chains]:
         """The most promising chains, those that start highest first."""
@@ -147,43 +165,26 @@ def largest_paths(
     Held fixed: patterns, norm scales and MLP outputs, as recorded. Yields a Progress after each
     layer.
     """
-    config, sources = recording.weights.config, recording.weights.sources
+    n_layers = recording.weights.config.n_layers
     best, frontier = _Best(k), _Frontier()
     n_enumerated, enumerated = 0, 0.0
-    total = (1 + _GENERATIONS) * config.n_layers
-    done = 0
-    for step, worth, below, tails in enumerate_worth(recording, target, ENUMERATED_HEADS):
-        n_enumerated += worth.numel()
-        enumerated += float(worth.double().sum())
+    for step, sent, below, tails in enumerate_contributions(recording, target, ENUMERATED_HEADS):
+        n_enumerated += sent.numel()
+        enumerated += float(sent.double().sum())
         if step is None:
-            best.offer_direct(worth.flatten(), below)
+            best.offer_named(sent[0], tails, below)
             continue
-        best.offer(worth, step.layer, tails, below)
+        best.offer(sent, step.layer, tails, below)
         full = [place for place, tail in enumerate(tails) if len(tail) == ENUMERATED_HEADS - 1]
-        promise = (step.carried() - worth.sum(-1))[:, full]  # [head, chain]
+        promise = (step.carried() - sent.sum(-1))[:, full]  # [head, chain]
         frontier.offer(promise, step.at(full), [tails[place] for place in full])
-        done = config.n_layers - step.layer
-        yield Progress(done, total, "working out paths of up to two heads")
-    for _ in range(_GENERATIONS):
-        if not frontier.names:
-            break
-        names, chains = frontier.pop()
-        firsts = np.array([name[0].layer for name in names])
-        for layer in reversed(range(int(firsts.max()))):
-            count = int((firsts > layer).sum())
-            tails = names[:count]
-            below_layer = layer_below(recording, layer, sources, count, target.dest)
-            step = hop(recording, layer, chains.first(count))
-            worth = step.worth(below_layer)  # [head, chain, source]
-            best.offer(worth, layer, tails, below_layer.sources)
-            frontier.offer(step.carried() - worth.sum(-1), step, tails)
-            done += 1
-            yield Progress(min(done, total), total, "searching longer paths")
+        yield Progress(n_layers - step.layer, n_layers, "working out paths of up to two heads")
+    yield from _search(recording, target, best, frontier)
     best.kept.sort(key=lambda entry: -abs(entry[0]))
     deep = [value for value, _, chain in best.kept if len(chain) > ENUMERATED_HEADS]
     return Listing(
         paths=tuple(Path(source, chain) for _, source, chain in best.kept),
-        contributions=np.array([value for value, _, _ in best.kept]),
+        contributions=np.array([value for value, _, _ in best.kept], dtype=np.float64),
         n_enumerated=n_enumerated,
         enumerated=enumerated,
         n_found=len(deep),
@@ -191,30 +192,92 @@ def largest_paths(
     )
 
 
-def enumerate_worth(
+def _search(
+    recording: Recording, target: Target, best: _Best, frontier: _Frontier
+) -> Iterator[Progress]:
+    """Carry on the most promising chains, and keep what is large among the paths found."""
+    rounds = recording.weights.config.n_layers + 2
+    # A round may lengthen the best chain by a head, so that any depth can be reached.
+    for done in range(rounds):
+        if not frontier.names or (best.full and max(frontier.promise) <= best.least):
+            return
+        names, chains = frontier.pop()
+        firsts = np.array([name[0].layer for name in names])
+        for layer in reversed(range(int(firsts.max()))):
+            count = int((firsts > layer).sum())
+            step = hop(recording, layer, chains.first(count))
+            sums = step.contributions(
+                _summed_below(recording, layer, target.dest)
+            )  # [head, chain, 3]
+            own = sums[..., :2].abs().amax(-1)  # [head, chain]
+            _take_apart(recording, target, step, own, names, best)
+            frontier.offer(sums[..., 2] - sums[..., :2].sum(-1), step, names[:count])
+        yield Progress(done + 1, rounds, "searching longer paths")
+
+
+def _summed_below(recording: Recording, layer: int, dest: int) -> Layer:
+    """Three rows in place of all sources under a layer: the token, the sum of the others, and the
+    stream, which is their sum and all that heads made of them."""
+    token, *others = (source for source in recording.weights.sources if source.layer < layer)
+    rows = torch.stack(
+        [recording.source(token)[: dest + 1]] * 2 + [recording.stream[layer, : dest + 1]]
+    )
+    rows[1] = 0.0
+    for source in others:
+        rows[1] += recording.source(source)[: dest + 1]
+    return Layer(layer, (), rows, None)
+
+
+def _take_apart(
+    recording: Recording,
+    target: Target,
+    step: Hop,
+    own: Tensor,
+    tails: list[HeadChain],
+    best: _Best,
+) -> None:
+    """Offer the paths of the extended chains that have most of their own, source by source."""
+    sources = tuple(s for s in recording.weights.sources if s.layer < step.layer)
+    count = max(_WIDTH, min(4 * _WIDTH, _TAKEN // (len(sources) * (target.dest + 1))))
+    order = own.flatten().topk(min(count, own.numel())).indices
+    heads, places = order // own.shape[1], order % own.shape[1]
+    chains = step.chains(heads, places)
+    names = [
+        (Head(step.layer, head), *tails[place])
+        for head, place in zip(heads.tolist(), places.tolist(), strict=True)
+    ]
+    sent = torch.stack(
+        [
+            (chains.v @ recording.source(source)[: target.dest + 1].mT * chains.w).sum(-1)
+            for source in sources
+        ],
+        dim=-1,
+    )  # [chain, source]
+    best.offer_named(sent, names, sources)
+
+
+def enumerate_contributions(
     recording: Recording, target: Target, most: int
 ) -> Iterator[tuple[Hop | None, Tensor, tuple[Source, ...], list[HeadChain]]]:
     """What every source sends along every chain of up to `most` heads, layer by layer from the
     target down.
 
-    Yields (hop, worth [head, chain, source], the sources, the chains above the layer): for each
+    Yields (hop, sent [head, chain, source], the sources, the chains above the layer): for each
     head of the layer and each chain above it, some thousand chains at a time. First the direct
     paths, without a hop, as [1, 1, source]. Held fixed: patterns, norm scales and MLP outputs.
     """
     weights, dest = recording.weights, target.dest
     sources = weights.sources
-    w = recording.stream.new_zeros(1, dest + 1)
-    w[0, dest] = 1 / recording.final_scale[dest]
-    chains = Chains(w, target.direction(weights).unsqueeze(0))
+    chains = Chains.start(recording, target)
     tails: list[HeadChain] = [()]
     rows = torch.stack([recording.source(source)[dest] for source in sources])
-    yield None, (rows @ chains.v[0] * w[0, dest]).view(1, 1, -1), sources, tails
+    yield None, (rows @ chains.v[0] * chains.w[0, dest]).view(1, 1, -1), sources, tails
     for layer in reversed(range(weights.config.n_layers)):
         below = layer_below(recording, layer, sources, len(tails), dest)
         for start in range(0, len(tails), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             step = hop(recording, layer, Chains(chains.w[part], chains.v[part]))
-            yield step, step.worth(below), below.sources, tails[part]
+            yield step, step.contributions(below), below.sources, tails[part]
         # Only chains that may grow by another head are kept.
         short = [place for place, tail in enumerate(tails) if len(tail) < most - 1]
         if short and layer > 0:
@@ -236,18 +299,13 @@ def by_source(
     """
     n = len(recording.tokens)
     made = np.zeros((len(paths), n))
-    grown: dict[HeadChain, tuple[Tensor, Tensor]] = {(): _start(recording, target)}
+    start = Chains.start(recording, target)
+    grown: dict[HeadChain, tuple[Tensor, Tensor]] = {(): (start.w[0], start.v[0])}
     for place, path in enumerate(paths):
         w, v = _grow(recording, path.heads, grown)
         sent = w * (recording.source(path.source)[: target.dest + 1] @ v)  # [src]
         made[place, : target.dest + 1] = sent.double().numpy()
     return made
-
-
-def _start(recording: Recording, target: Target) -> tuple[Tensor, Tensor]:
-    w = recording.stream.new_zeros(target.dest + 1)  # [src]
-    w[target.dest] = 1 / recording.final_scale[target.dest]
-    return w, target.direction(recording.weights)
 
 
 def _grow(

@@ -14,7 +14,7 @@ from circuitview.core.path import Path, chain_table, path_table
 from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
-from circuitview.core.through_mlps import worth_through_mlps
+from circuitview.core.through_mlps import contributions_through_mlps
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,28 +91,28 @@ def list_through_mlps(
 ) -> Generator[Progress, None, Listed]:
     """The `count` largest paths through heads and MLPs of up to `most_steps` steps."""
     n_layers = recording.weights.config.n_layers
-    steps = worth_through_mlps(recording, target, most_steps)
+    steps = contributions_through_mlps(recording, target, most_steps)
     paths: list[Path] = []
     rows: list[Tensor] = []
     least, total, n_seen = 0.0, 0.0, 0
     while True:
         with torch.inference_mode():
-            worth = next(steps, None)
-            if worth is None:
+            found = next(steps, None)
+            if found is None:
                 break
-            sums = worth.by_source.double().sum(-1)  # [chain, source]
+            sums = found.by_source.double().sum(-1)  # [chain, source]
             total += float(sums.sum())
             n_seen += sums.numel()
             chains, sources = (sums.abs() >= least).nonzero(as_tuple=True)
             paths += [
-                Path(worth.sources[source], worth.chains[chain])
+                Path(found.sources[source], found.chains[chain])
                 for chain, source in zip(chains.tolist(), sources.tolist(), strict=True)
             ]
-            rows.append(worth.by_source[chains, sources])  # [path, src]
+            rows.append(found.by_source[chains, sources])  # [path, src]
             if len(paths) > 2 * count:
                 paths, kept, least = _largest(paths, torch.cat(rows), count)
                 rows = [kept]
-        done = n_layers - min((chain[0].layer for chain in worth.chains if chain), default=n_layers)
+        done = n_layers - min((chain[0].layer for chain in found.chains if chain), default=n_layers)
         yield Progress(done, n_layers, "working out paths through MLPs")
     sent = np.zeros((len(paths), len(recording.tokens)))
     if len(paths) > count:

@@ -1,7 +1,7 @@
 """How much memory a model needs, from the headers of its files, and how much is free.
 
-Weights are widened to float32 whatever a file holds, and stand in memory up to twice while they are
-read and folded. Nothing here reads a weight.
+Weights are widened to the precision asked for whatever a file holds, and stand in memory up to
+twice while they are read and folded. Nothing here reads a weight.
 """
 
 import math
@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import BinaryIO
 
-import msgspec
-
-from circuitview.core.names import CircuitviewError
-from circuitview.core.places import GGUF, WEIGHTS_ENDINGS, Place, find_place, folder_name
+from circuitview.core.formats import find_format
+from circuitview.core.names import CircuitviewError, DtypeName
+from circuitview.core.places import GGUF, WEIGHTS_ENDINGS, find_place, folder_name
+from circuitview.core.weight_files import SAFE, array_headers, in_halves, weights_of
 
 _FLOAT32 = 4  # bytes
 _WHILE_OPENING = 2
-_LONGEST_HEADER = 2**27  # bytes; that of a model of a thousand layers is 2 MB
-_HALVES = ("float16", "bfloat16", "torch.float16", "torch.bfloat16")
 # Sizes of the scalar values in a GGUF header, by the number of their type.
 _SCALARS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _STRING, _ARRAY = 8, 9
@@ -36,11 +34,13 @@ class Need:
 
     Attributes:
         name: of the model.
-        size: of its weights in float32 [bytes]; None where the files don't tell.
+        size: of its weights in `dtype` [bytes]; None where the files don't tell.
+        dtype: the precision that it opens in.
     """
 
     name: str
     size: int | None
+    dtype: DtypeName = "float32"
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Need:
         peak, free = _WHILE_OPENING * self.size, free_memory()
         if peak > free:
             raise TooLargeError(
-                f"{self.name} takes {gigabytes(self.size)} of memory in float32, "
+                f"{self.name} takes {gigabytes(self.size)} of memory in {self.dtype}, "
                 f"{gigabytes(peak)} while it opens, and {gigabytes(free)} are free; close other "
                 "programs first"
             )
@@ -78,71 +78,36 @@ def free_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
-def memory_need(named: str | FilePath) -> Need:
-    """What opening the model `named` takes, from the headers of its files.
+def memory_need(named: str | FilePath, dtype: DtypeName = "float32") -> Need:
+    """What opening the model `named` takes in `dtype`, from the headers of its files.
+
+    Models that run by another program are in float32 whatever is asked.
 
     Raises:
         CircuitviewError: where there is no such model.
     """
     place = find_place(named)
-    inside = place.kind == "file" and place.path.suffix not in (GGUF, *WEIGHTS_ENDINGS)
+    inside = place.kind == "file" and place.path.suffix.lower() not in (GGUF, *WEIGHTS_ENDINGS)
     name = folder_name(place.path.parent) if inside else place.name
     try:
-        files = _weights(place)
-        return Need(name, sum(map(_float32_size, files)) if files else None)
-    except (OSError, ValueError, struct.error, msgspec.MsgspecError, RecursionError):
+        found = find_format(place)
+        if found.format in ("hugging face", "gguf"):
+            dtype = "float32"
+        size = sum(map(_float32_size, weights_of(found)))
+    except (CircuitviewError, OSError, ValueError, struct.error):
         return Need(name, None)  # opening it will say what is wrong
-
-
-def _weights(place: Place) -> list[FilePath]:
-    """The files that hold the weights."""
-    folder = place.path
-    if place.kind == "file":
-        if folder.suffix in (GGUF, *WEIGHTS_ENDINGS):
-            return [folder]
-        folder = folder.parent
-    if place.kind == "cached":
-        versions = (folder / "snapshots").iterdir()
-        folder = max(versions, key=lambda version: version.stat().st_mtime)
-    for ending in (".safetensors", *WEIGHTS_ENDINGS[1:], GGUF):
-        found = [path for path in sorted(folder.iterdir()) if path.suffix == ending]
-        if len(found) > 1 and (whole := [path for path in found if path.stem == "model"]):
-            return whole
-        if len(found) > 1 and ending not in (".safetensors", ".bin"):
-            return [max(found, key=lambda path: path.stat().st_size)]  # one run's checkpoints
-        if found:
-            return found
-    return []
+    return Need(name, size * (2 if dtype == "float64" else 1), dtype)
 
 
 def _float32_size(path: FilePath) -> int:
     """The float32 size of the arrays in one file [bytes]."""
-    with path.open("rb") as file:
-        if path.suffix == ".safetensors":
-            return _FLOAT32 * sum(_safetensors_sizes(file))
-        if path.suffix == GGUF:
+    if path.suffix == SAFE:
+        return _FLOAT32 * sum(math.prod(shape) for _, shape in array_headers(path).values())
+    if path.suffix.lower() == GGUF:
+        with path.open("rb") as file:
             return _FLOAT32 * sum(_gguf_sizes(file))
     # A pickle tells its shapes only to who reads it.
-    return path.stat().st_size * (2 if _stored_in_halves(path.parent) else 1)
-
-
-def _stored_in_halves(folder: FilePath) -> bool:
-    try:
-        fields = msgspec.json.decode((folder / "config.json").read_bytes(), type=dict[str, object])
-    except (OSError, msgspec.MsgspecError, RecursionError):
-        return False
-    return (fields.get("dtype") or fields.get("torch_dtype")) in _HALVES
-
-
-def _safetensors_sizes(file: BinaryIO) -> Iterator[int]:
-    (length,) = struct.unpack("<Q", file.read(8))
-    if length > _LONGEST_HEADER:
-        raise ValueError("no safetensors header")
-    header = msgspec.json.decode(file.read(length), type=dict[str, dict[str, object]])
-    for name, entry in header.items():
-        shape = entry.get("shape")
-        if name != "__metadata__" and isinstance(shape, list):
-            yield math.prod(shape)
+    return path.stat().st_size * (2 if in_halves(path.parent) else 1)
 
 
 def _gguf_sizes(file: BinaryIO) -> Iterator[int]:

@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from circuitview.core.config import ModelConfig
+from circuitview.core.config import ELEMENTWISE, ModelConfig
 from circuitview.core.edits import Edits
 from circuitview.core.names import CircuitviewError, DtypeName, Head
 from circuitview.core.observation import Observation
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
-from circuitview.core.runner import observe, run
+from circuitview.core.runner import head_scores, observe, run
 from circuitview.core.tokenizer import Tokenizer
 from circuitview.core.value_side import ValueSide
 from circuitview.core.weights import Weights
@@ -66,16 +66,35 @@ class Model(ABC):
         """What a plain run of the model itself did, layer by layer, for check.py to compare with
         the recording."""
 
+    @abstractmethod
+    def scores(self, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
+        """The attention scores of one head in `recording`, a run of this model with nothing
+        frozen, before softmax; 0 in the future (src > dest), where the pattern is 0."""
+
+    @property
+    @abstractmethod
+    def runs_by(self) -> str:
+        """Whose code runs the model, in words."""
+
+    @property
+    @abstractmethod
+    def carries_mlps(self) -> bool:
+        """Whether paths can run on through its MLPs."""
+
     def prompt(self, text: str, prepend_bos: bool | None = None) -> Prompt:
         """The tokens of `text`; see Tokenizer.encode for BOS and errors."""
         ids = self.tokenizer.encode(text, prepend_bos)
         return Prompt(self.name, ids, tuple(self.tokenizer.label(token) for token in ids))
 
-    def scores(self, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
-        """The attention scores of one head of `recording`, before softmax; 0 in the future."""
-        if recording.scores is None:
-            raise NotImplementedError("a model that keeps no scores computes them here")
-        return recording.scores[head.layer, head.head]
+    def nearest(self, dtype: DtypeName) -> DtypeName:
+        """`dtype` where the model can run in it, else the precision that it runs in."""
+        return dtype if dtype in self.dtypes else self.dtypes[0]
+
+    def elsewhere(self, device: str) -> str | None:
+        """What to say where it computes elsewhere than on `device`, which was asked; else None."""
+        if self.device == device:
+            return None
+        return f"{self.name} is run by {self.runs_by}: computed on {self.device}, not on {device}"
 
     def require(self, dtype: DtypeName) -> None:
         """Pass only a precision that the model can run in.
@@ -96,7 +115,7 @@ class NativeModel(Model):
 
     Attributes:
         folded: folds the weights, in float64 whatever the file holds, and rounds them to the
-            precision asked for. Called once for each.
+            precision asked for.
     """
 
     folded: Callable[[torch.dtype], Weights]
@@ -108,10 +127,15 @@ class NativeModel(Model):
         return self.weights("float64")
 
     def weights(self, dtype: DtypeName = "float32") -> Weights:
-        """The folded weights in `dtype`, rounded once from float64."""
+        """The folded weights in `dtype`, rounded once from float64.
+
+        Those of the precision asked last are kept, and no others: another one folds anew.
+        """
         wanted = DTYPES[dtype]
         if wanted not in self._folded:
-            self._folded[wanted] = self.folded(wanted)
+            made = self.folded(wanted)
+            self._folded.clear()
+            self._folded[wanted] = made
         return self._folded[wanted]
 
     def run(
@@ -122,3 +146,18 @@ class NativeModel(Model):
 
     def observe(self, prompt: Prompt, dtype: DtypeName = "float32") -> Observation:
         return observe(self.weights(dtype), prompt)
+
+    def scores(self, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
+        """Made anew from the recorded stream. Cost: 2 n d_model d_head + n² d_head."""
+        weights = recording.weights
+        if not isinstance(weights, Weights):
+            raise CircuitviewError(f"{self.name}: this run is another model's; run it again")
+        return head_scores(weights, recording, head)
+
+    @property
+    def runs_by(self) -> str:
+        return "this program's own runner"
+
+    @property
+    def carries_mlps(self) -> bool:
+        return not self.config.attn_only and self.config.act_fn in ELEMENTWISE

@@ -67,7 +67,8 @@ class Source:
     `layer` is -1 for the token and position embeddings, which stand before layer 0; for the others
     it is the layer that writes: its attention's biases ("bias"), its MLP's recorded output ("mlp")
     or, where paths are carried on through MLPs, only what the MLP's biases make ("mlp bias"). A
-    path may run only through heads of later layers.
+    path may run only through what stands behind its source: heads of later layers, and, where paths
+    run on through MLPs, their layers' MLPs, for "bias" that of its own layer too.
     """
 
     kind: SourceKind
@@ -94,7 +95,9 @@ class Source:
                 return cls("mlp", int(layer))
             case ["mlp", "bias", layer] if layer.isdecimal():
                 return cls("mlp bias", int(layer))
-        raise CircuitviewError(f"{text!r} is not a source: write token, position, bias 0 or mlp 0")
+        raise CircuitviewError(
+            f"{text!r} is not a source: write token, position, bias 0, mlp 0 or mlp bias 0"
+        )
 
 
 TOKEN = Source("token")

@@ -20,7 +20,6 @@ class LayerOutputs:
             mlp_out is None where the layer has no MLP.
         z: what each head mixed.
         pattern: after softmax.
-        v: each kv head's values, as patterns mix them; None where they are not to be had.
     """
 
     resid_pre: Float[Tensor, "pos d_model"]
@@ -28,7 +27,6 @@ class LayerOutputs:
     attn_out: Float[Tensor, "pos d_model"]
     z: Float[Tensor, "head pos d_head"]
     pattern: Float[Tensor, "head dest src"]
-    v: Float[Tensor, "kv_head pos d_head"] | None = None
     resid_mid: Float[Tensor, "pos d_model"] | None = None
     mlp_out: Float[Tensor, "pos d_model"] | None = None
 

@@ -10,6 +10,7 @@ with MLPs the same number of passes of the MLPs. Source: the path expansion of E
 read backwards.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from circuitview.core.names import Head, Mlp, Source
+from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
 
@@ -104,8 +106,28 @@ def order_sums(
         most: the order from which on all are summed as one; 0 sums all paths of a source in one
             pass. None tells apart as many as OrderSums says.
     """
+    steps = order_steps(recording, target, through_mlps, most)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            sums: OrderSums = end.value
+            return sums
+
+
+def order_steps(
+    recording: Recording, target: Target, through_mlps: bool = False, most: int | None = None
+) -> Generator[Progress, None, OrderSums]:
+    """The same, layer by layer, to be stopped in between."""
+    n_layers = recording.weights.config.n_layers
+    with torch.inference_mode():  # not across a yield: the mode belongs to the thread
+        down = _Pass(recording, target, through_mlps, most)
+    for layer in reversed(range(n_layers)):
+        with torch.inference_mode():
+            down.go_through(layer)
+        yield Progress(n_layers - layer, n_layers, "summing by order")
     with torch.inference_mode():
-        return _Pass(recording, target, through_mlps, most).sums()
+        return down.sums()
 
 
 class _Pass:
@@ -133,23 +155,23 @@ class _Pass:
         self.reached = 1  # how many orders have a gradient yet
         self.spread = False  # whether positions before dest have one
 
-    def sums(self) -> OrderSums:
+    def go_through(self, layer: int) -> None:
+        """From behind a layer to before it."""
         parallel = self.recording.weights.config.parallel_attn_mlp
-        kinds = {(source.kind, source.layer) for source in self.sources}
-        for layer in reversed(range(self.recording.weights.config.n_layers)):
-            for kind in ("mlp", "mlp bias"):
-                if (kind, layer) in kinds:
-                    self._read(Source(kind, layer))
-            below = self._into_mlp(layer) if self.through_mlps else None
-            if below is not None and not parallel:
-                self._add(below)
-                below = None
-            if ("bias", layer) in kinds:
-                self._read(Source("bias", layer))
-            moved = self._into_heads(layer)
-            if below is not None:
-                moved = moved + below
-            self._add(moved)
+        for source in self.sources:
+            if source.layer == layer and source.kind != "bias":
+                self._read(source)
+        below = self._into_mlp(layer) if self.through_mlps else None
+        if below is not None and not parallel:
+            self._add(below)
+            below = None
+        if Source("bias", layer) in self.sources:
+            self._read(Source("bias", layer))
+        moved = self._into_heads(layer)
+        self._add(moved if below is None else moved + below)
+
+    def sums(self) -> OrderSums:
+        """What was found, when all layers are behind."""
         for source in self.sources:
             if source.layer < 0:
                 self._read(source)
@@ -205,7 +227,11 @@ class _Pass:
         mixed = z - bias.unsqueeze(1).double()
         self.through[layer] = (by_head * mixed).sum((1, 2)).numpy()
         pattern = recording.pattern[layer, :, dests, : self.target.dest + 1]  # [head, dest, src]
-        moved = pattern.mT @ values  # [order, head, src, d_head]
+        # Orders side by side: with an axis of their own torch would copy the pattern for each.
+        n_heads, d_head = values.shape[1], values.shape[-1]
+        side_by_side = values.permute(1, 2, 0, 3).flatten(2)  # [head, dest, order x d_head]
+        flat = pattern.mT @ side_by_side  # [head, src, order x d_head]
+        moved = flat.view(n_heads, -1, self.reached, d_head).permute(2, 0, 1, 3)
         if weights.group > 1:
             shape = (len(moved), -1, weights.group, *moved.shape[2:])
             moved = moved.reshape(shape).sum(2)  # [order, kv_head, src, d_head]

@@ -95,7 +95,7 @@ def _on_disk(path: FilePath) -> Place | None:
 def _require_files(folder: FilePath) -> None:
     """Refuse pipes and devices under the names of a model's files: reading one may never end."""
     for path in folder.iterdir():
-        if path.suffix in (".json", GGUF, *WEIGHTS_ENDINGS) and path.exists():
+        if path.suffix.lower() in (".json", GGUF, *WEIGHTS_ENDINGS) and path.exists():
             mode = path.stat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise CircuitviewError(
@@ -121,6 +121,23 @@ def hub_cache() -> FilePath:
         return FilePath(home).expanduser() / "hub"
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return FilePath(cache).expanduser() / "huggingface" / "hub"
+
+
+def cached_folder(name: str) -> FilePath | None:
+    """The folder of the version of the model `name` in the Hugging Face cache that its own program
+    would take ("main"), or None where there is none with a config.
+
+    HF_HOME and HF_HUB_CACHE are obeyed at each call; nothing is downloaded.
+    """
+    versions = cached_versions(name)
+    if versions is None:
+        return None
+    try:
+        commit = (versions / "refs" / "main").read_text(encoding="ascii").strip()
+        folder = versions / "snapshots" / commit
+        return folder if (folder / "config.json").is_file() else None
+    except (OSError, UnicodeDecodeError, ValueError):
+        return None
 
 
 def cached_versions(name: str) -> FilePath | None:

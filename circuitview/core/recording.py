@@ -34,8 +34,6 @@ class Recording:
         mlp_scale: what the norm before each MLP divides by; None in attention-only models.
         post_scale, mlp_post_scale: what norms behind attention and behind the MLP divide by; None
             where a model has none.
-        scores: before softmax; 0 in the future (src > dest), where the pattern is 0. None where
-            they are not kept; ask the model.
         rerun: the same prompt again, with edits.
     """
 
@@ -54,8 +52,12 @@ class Recording:
     mlp_scale: Float[Tensor, "layer pos"] | None = None
     post_scale: Float[Tensor, "layer pos"] | None = None
     mlp_post_scale: Float[Tensor, "layer pos"] | None = None
-    scores: Float[Tensor, "layer head dest src"] | None = None
     rerun: "Callable[[Edits], Any] | None" = None
+
+    @property
+    def dtype(self) -> str:
+        """The precision of the run, "float32" or "float64"."""
+        return str(self.stream.dtype).removeprefix("torch.")
 
     def source(self, source: Source) -> Float[Tensor, "pos d_model"]:
         """What `source` writes to the stream at each position."""

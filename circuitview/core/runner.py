@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
-from circuitview.core.frozen import run_frozen
+from circuitview.core.frozen import impose, require_length, run_frozen
 from circuitview.core.mlp import MLP
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.names import Head
 from circuitview.core.observation import LayerOutputs, Observation
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
@@ -37,14 +37,8 @@ def run(weights: Weights, prompt: Prompt, edits: Edits | None = None) -> Recordi
         CircuitviewError: where the prompt is longer than the model's context, a token lies outside
             its vocabulary, or a frozen run has another length.
     """
-    config, edits = weights.config, edits or Edits()
-    n = len(prompt)
-    if not 1 <= n <= config.n_ctx:
-        raise CircuitviewError(
-            f"the prompt has {n} tokens, the model reads 1 to {config.n_ctx}; shorten it"
-        )
-    if not all(0 <= token < config.d_vocab for token in prompt.token_ids):
-        raise CircuitviewError(f"a token id lies outside the vocabulary of {config.d_vocab}")
+    edits = edits or Edits()
+    prompt.require_readable(weights.config)
     if edits.frozen is not None:
         return run_frozen(_imposed(edits.frozen, weights, prompt), edits.zeroed)
     with torch.inference_mode():
@@ -54,29 +48,37 @@ def run(weights: Weights, prompt: Prompt, edits: Edits | None = None) -> Recordi
 def _imposed(frozen: Recording, weights: Weights, prompt: Prompt) -> Recording:
     """`frozen` with the weights and the embeddings of this run: it may be another prompt's, or
     another model's."""
-    if len(frozen.tokens) != len(prompt):
-        raise CircuitviewError(
-            f"the prompt has {len(prompt)} tokens, the frozen run {len(frozen.tokens)}; "
-            "give it as many"
-        )
+    require_length(frozen, len(prompt))
     with torch.inference_mode():
         tokens = torch.tensor(prompt.token_ids)
-        return replace(
-            frozen,
-            prompt=prompt,
-            weights=weights,
-            tokens=tokens,
-            embedding=weights.W_E[tokens],
-            positions=None if weights.W_pos is None else weights.W_pos[: len(tokens)],
-        )
+        positions = None if weights.W_pos is None else weights.W_pos[: len(tokens)]
+        embedding = weights.W_E[tokens]  # [pos, d_model]
+    read = replace(
+        frozen,
+        prompt=prompt,
+        weights=weights,
+        tokens=tokens,
+        stream=embedding.unsqueeze(0),
+        embedding=embedding,
+        positions=positions,
+        rerun=partial(run, weights, prompt),
+    )
+    return impose(frozen, read)
 
 
-def _run(weights: Weights, prompt: Prompt, zeroed: frozenset[Head]) -> Recording:
+def _run(
+    weights: Weights,
+    prompt: Prompt,
+    zeroed: frozenset[Head],
+    seen: list[tuple[Tensor, Tensor]] | None = None,
+) -> Recording:
+    """The forward pass. What a recording does not keep is added to `seen`, where that is given: of
+    each layer attn_out, and the stream once it is added."""
     config = weights.config
     tokens = torch.tensor(prompt.token_ids)
     n, L, H, D = len(tokens), config.n_layers, config.n_heads, config.d_model
     stream = weights.W_E.new_empty(L + 1, n, D)
-    scores, pattern = stream.new_zeros(L, H, n, n), stream.new_zeros(L, H, n, n)
+    pattern = stream.new_zeros(L, H, n, n)
     z, ln_scale = stream.new_empty(L, H, n, config.d_head), stream.new_ones(L, n)
     mlp_out = mlp_scale = None
     if weights.blocks:
@@ -88,12 +90,14 @@ def _run(weights: Weights, prompt: Prompt, zeroed: frozenset[Head]) -> Recording
         x = stream[layer]
         ln_scale[layer] = _scale(config, x)
         normed = x / ln_scale[layer].unsqueeze(-1)  # [pos, d_model]
-        scores[layer], pattern[layer], z[layer] = _attend(weights, layer, normed)
+        pattern[layer], z[layer] = _attend(weights, layer, normed)
         for head in zeroed:
             if head.layer == layer:
                 z[layer, head.head] = 0.0
         attn_out = _written(weights, layer, z[layer])  # [pos, d_model]
         stream[layer + 1] = x + attn_out
+        if seen is not None:
+            seen.append((attn_out, stream[layer + 1].clone()))
         if mlp_out is not None and mlp_scale is not None:
             read = x if config.parallel_attn_mlp else stream[layer + 1]
             mlp_scale[layer] = _scale(config, read)
@@ -116,32 +120,52 @@ def _run(weights: Weights, prompt: Prompt, zeroed: frozenset[Head]) -> Recording
         positions=positions,
         mlp_out=mlp_out,
         mlp_scale=mlp_scale,
-        scores=scores,
         rerun=partial(run, weights, prompt),
     )
 
 
 def _attend(
     weights: Weights, layer: int, normed: Float[Tensor, "pos d_model"]
-) -> tuple[
-    Float[Tensor, "head dest src"], Float[Tensor, "head dest src"], Float[Tensor, "head pos d_head"]
-]:
-    """The scores (0 in the future), the pattern and z of one layer's heads."""
-    config, n, group = weights.config, len(normed), weights.group
+) -> tuple[Float[Tensor, "head dest src"], Float[Tensor, "head pos d_head"]]:
+    """The pattern and z of one layer's heads."""
     q = normed @ weights.W_Q[layer] + weights.b_Q[layer].unsqueeze(1)  # [head, pos, d_head]
     k = normed @ weights.W_K[layer] + weights.b_K[layer].unsqueeze(1)  # [kv_head, pos, d_head]
     v = normed @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)  # [kv_head, pos, d_head]
+    n = len(normed)
     if weights.pos_Q is not None and weights.pos_K is not None:
         q, k = q + weights.pos_Q[layer, :, :n], k + weights.pos_K[layer, :, :n]
+    scores = _scores(weights, q, k.repeat_interleave(weights.group, 0))  # [head, dest, src]
+    pattern = scores.masked_fill(_future(n), -torch.inf).softmax(-1)
+    return pattern, pattern @ v.repeat_interleave(weights.group, 0)  # .., [head, dest, d_head]
+
+
+def _future(n: int) -> Bool[Tensor, "dest src"]:
+    return torch.ones(n, n, dtype=torch.bool).triu(1)
+
+
+def _scores(
+    weights: Weights, q: Float[Tensor, "*heads pos d_head"], k: Float[Tensor, "*heads pos d_head"]
+) -> Float[Tensor, "*heads dest src"]:
+    """The scores of unrotated queries and keys; 0 in the future."""
+    config, n = weights.config, q.shape[-2]
     if config.n_rotated:
         cos, sin = rotation(config, n, q.dtype)
         q, k = rotate(config, q, cos, sin), rotate(config, k, cos, sin)
-    if group > 1:
-        k, v = k.repeat_interleave(group, 0), v.repeat_interleave(group, 0)
-    future = torch.ones(n, n, dtype=torch.bool).triu(1)  # [dest, src]
-    scores = (q @ k.mT / config.score_scale).masked_fill(future, 0.0)  # [head, dest, src]
-    pattern = scores.masked_fill(future, -torch.inf).softmax(-1)
-    return scores, pattern, pattern @ v  # .., .., [head, dest, d_head]
+    return (q @ k.mT / config.score_scale).masked_fill(_future(n), 0.0)  # [.., dest, src]
+
+
+def head_scores(weights: Weights, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
+    """The scores of one head, made anew from the recorded stream, so that runs need not keep those
+    of all heads; 0 in the future."""
+    layer, n, kv_head = head.layer, len(recording.tokens), head.head // weights.group
+    with torch.inference_mode():
+        normed = recording.stream[layer] / recording.ln_scale[layer].unsqueeze(-1)
+        q = normed @ weights.W_Q[layer, head.head] + weights.b_Q[layer, head.head]  # [pos, d_head]
+        k = normed @ weights.W_K[layer, kv_head] + weights.b_K[layer, kv_head]  # [pos, d_head]
+        if weights.pos_Q is not None and weights.pos_K is not None:
+            q = q + weights.pos_Q[layer, head.head, :n]
+            k = k + weights.pos_K[layer, kv_head, :n]
+        return _scores(weights, q, k)
 
 
 def _written(
@@ -205,24 +229,23 @@ def _scale(config: ModelConfig, x: Float[Tensor, "pos d_model"]) -> Float[Tensor
 
 
 def observe(weights: Weights, prompt: Prompt) -> Observation:
-    """A plain run of `prompt`, layer by layer."""
-    recording = run(weights, prompt)
-    parallel = weights.config.parallel_attn_mlp
-    mlp_out = recording.mlp_out
+    """A plain run of `prompt`, layer by layer, noted as it goes."""
+    prompt.require_readable(weights.config)
+    seen: list[tuple[Tensor, Tensor]] = []
     with torch.inference_mode():
-        layers = []
-        for layer in range(weights.config.n_layers):
-            attn_out = _written(weights, layer, recording.z[layer])  # [pos, d_model]
-            resid_pre = recording.stream[layer]
-            layers.append(
-                LayerOutputs(
-                    resid_pre=resid_pre,
-                    resid_mid=None if mlp_out is None or parallel else resid_pre + attn_out,
-                    resid_post=recording.stream[layer + 1],
-                    attn_out=attn_out,
-                    mlp_out=None if mlp_out is None else mlp_out[layer],
-                    z=recording.z[layer],
-                    pattern=recording.pattern[layer],
-                )
-            )
-        return Observation(layers=tuple(layers), logits=recording.logits)
+        recording = _run(weights, prompt, frozenset(), seen)
+    mlp_out = recording.mlp_out
+    plain = mlp_out is None or weights.config.parallel_attn_mlp
+    layers = tuple(
+        LayerOutputs(
+            resid_pre=recording.stream[layer],
+            resid_mid=None if plain else resid_mid,
+            resid_post=recording.stream[layer + 1],
+            attn_out=attn_out,
+            mlp_out=None if mlp_out is None else mlp_out[layer],
+            z=recording.z[layer],
+            pattern=recording.pattern[layer],
+        )
+        for layer, (attn_out, resid_mid) in enumerate(seen)
+    )
+    return Observation(layers=layers, logits=recording.logits)

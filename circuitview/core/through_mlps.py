@@ -4,8 +4,9 @@ The map of an MLP then differs from position to position, so behind one the posi
 direction part of a path no longer separate: from there on a chain carries a gradient [pos,
 d_model]. Before the first MLP (seen from the target) it stays a pair (w, v), as in expansion.py.
 
-Cost: for each MLP n_sources n d_model d_mlp multiplications to bring the sources to its neurons,
-and (n_sources + 1) n d_mlp for each chain. Source: Elhage et al. 2021, on MLP layers.
+Cost in multiplications: for each MLP n_sources n d_model d_mlp to bring the sources to its neurons,
+d_model d_mlp for each pair and n d_model d_mlp for each gradient that comes to it, twice that for
+each that goes on, and n_sources n d_mlp for each chain. Source: Elhage et al. 2021, on MLP layers.
 """
 
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from circuitview.core.recording import Recording
 from circuitview.core.target import Target
 
 Chain = tuple[Step, ...]
+# How many numbers at the neurons of an MLP are made together: 16 million float32 are 64 MB.
+_ROOM = 16_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,18 @@ class _Tails:
     thick_names: tuple[Chain, ...]
     thick: Float[Tensor, "chain pos d_model"]
 
+    def parts(self, count: int) -> "Iterator[_Tails]":
+        """The same chains in parts: all pairs with the first gradients, then `count` gradients at a
+        time."""
+        for start in range(0, max(len(self.thick_names), 1), count):
+            part = slice(start, start + count)
+            yield _Tails(
+                self.thin_names if start == 0 else (),
+                self.thin if start == 0 else self.thin.first(0),
+                self.thick_names[part],
+                self.thick[part],
+            )
+
     def joined(self, other: "_Tails") -> "_Tails":
         return _Tails(
             self.thin_names + other.thin_names,
@@ -44,7 +59,7 @@ class _Tails:
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
+class Contributions:
     """What sources send along chains.
 
     Attributes:
@@ -56,28 +71,30 @@ class Worth:
     by_source: Float[Tensor, "chain source src"]
 
 
-def worth_through_mlps(recording: Recording, target: Target, most: int) -> Iterator[Worth]:
+def contributions_through_mlps(
+    recording: Recording, target: Target, most: int
+) -> Iterator[Contributions]:
     """What every source sends along every chain of up to `most` steps, heads or MLPs.
 
     Held fixed: patterns, norm scales and the ratios of the MLPs' neurons, as recorded.
     """
     weights, n = recording.weights, target.dest + 1
     sources = path_sources(recording, through_mlps=True)
-    w = recording.stream.new_zeros(1, n)
-    w[0, target.dest] = 1 / recording.final_scale[target.dest]
-    start = Chains(w, target.direction(weights).unsqueeze(0))
+    start = Chains.start(recording, target)
     nothing = recording.stream.new_zeros(0, n, weights.config.d_model)
     tails = _Tails(((),), start, (), nothing)
     rows = {source: recording.source(source)[:n] for source in sources}
-    direct = torch.stack([rows[source] @ start.v[0] for source in sources]) * w  # [source, src]
-    yield Worth(((),), sources, direct.unsqueeze(0))
+    direct = (
+        torch.stack([rows[source] @ start.v[0] for source in sources]) * start.w
+    )  # [source, src]
+    yield Contributions(((),), sources, direct.unsqueeze(0))
     for layer in reversed(range(weights.config.n_layers)):
         grown: list[_Tails] = []
         for kind in (_MlpStep, _HeadStep):
             step = kind(recording, layer, n)
             below = tuple(s for s in sources if _under(s, step.depth, recording))
             stacked = torch.stack([rows[source] for source in below])  # [source, pos, d_model]
-            yield from step.worth(tails, below, stacked)
+            yield from step.contributions(tails, below, stacked)
             if layer > 0 or kind is _MlpStep:
                 grown.append(step.grow(_short(tails, most - 1)))
             if not weights.config.parallel_attn_mlp:
@@ -118,29 +135,37 @@ class _MlpStep:
         post = recording.mlp_post_scale
         self.post = None if post is None else post[layer, :n]
 
-    def worth(
+    def contributions(
         self, tails: _Tails, sources: tuple[Source, ...], rows: Float[Tensor, "source pos d_model"]
-    ) -> Iterator[Worth]:
-        thin, thick = self._neurons(tails)
-        names = tails.thin_names + tails.thick_names
-        chains = tuple((Mlp(self.layer), *name) for name in names)
-        for place, source in enumerate(sources):  # one at a time: neurons are many
-            at_neurons = self.mlp.normed(rows[place], self.scale) @ self.mlp.W_in  # [pos, d_mlp]
-            at_neurons = at_neurons * self.ratio
-            w = self._w(tails)
-            thin_worth = (thin @ at_neurons.mT) * w  # [chain, pos]
-            thick_worth = torch.einsum("cjk,jk->cj", thick, at_neurons)  # [chain, pos]
-            worth = torch.cat([thin_worth, thick_worth]).unsqueeze(1)  # [chain, 1, pos]
-            yield Worth(chains, (source,), worth)
+    ) -> Iterator[Contributions]:
+        for part in tails.parts(self._at_once):
+            thin, thick = self._neurons(part)
+            w = self._w(part)
+            names = part.thin_names + part.thick_names
+            chains = tuple((Mlp(self.layer), *name) for name in names)
+            for place, source in enumerate(sources):  # one at a time: neurons are many
+                read = self.mlp.normed(rows[place], self.scale)  # [pos, d_model]
+                at_neurons = (read @ self.mlp.W_in) * self.ratio  # [pos, d_mlp]
+                thin_sent = (thin @ at_neurons.mT) * w  # [chain, pos]
+                thick_sent = torch.einsum("cjk,jk->cj", thick, at_neurons)  # [chain, pos]
+                sent = torch.cat([thin_sent, thick_sent]).unsqueeze(1)  # [chain, 1, pos]
+                yield Contributions(chains, (source,), sent)
 
     def grow(self, tails: _Tails) -> _Tails:
-        thin, thick = self._neurons(tails)
-        spread = self._w(tails).unsqueeze(-1) * thin.unsqueeze(1)  # [chain, pos, d_mlp]
-        at_neurons = torch.cat([spread, thick]) * self.ratio
-        gradient = self.mlp.out_of(at_neurons) / self.scale.unsqueeze(-1)
-        names = tails.thin_names + tails.thick_names
-        none = tails.thin.first(0)
-        return _Tails((), none, tuple((Mlp(self.layer), *name) for name in names), gradient)
+        names: list[Chain] = []
+        gradients = [tails.thick[:0]]
+        for part in tails.parts(self._at_once):
+            thin, thick = self._neurons(part)
+            spread = self._w(part).unsqueeze(-1) * thin.unsqueeze(1)  # [chain, pos, d_mlp]
+            at_neurons = torch.cat([spread, thick]) * self.ratio
+            gradients.append(self.mlp.out_of(at_neurons) / self.scale.unsqueeze(-1))
+            names += [(Mlp(self.layer), *name) for name in part.thin_names + part.thick_names]
+        return _Tails((), tails.thin.first(0), tuple(names), torch.cat(gradients))
+
+    @property
+    def _at_once(self) -> int:
+        """How many chains may be at the neurons together."""
+        return max(1, _ROOM // self.ratio.numel())
 
     def _w(self, tails: _Tails) -> Float[Tensor, "chain pos"]:
         return tails.thin.w if self.post is None else tails.thin.w / self.post
@@ -159,28 +184,32 @@ class _HeadStep:
         self.recording, self.layer, self.n = recording, layer, n
         self.depth = 2 * layer
 
-    def worth(
+    def contributions(
         self, tails: _Tails, sources: tuple[Source, ...], rows: Float[Tensor, "source pos d_model"]
-    ) -> Iterator[Worth]:
+    ) -> Iterator[Contributions]:
         weights = self.recording.weights
-        values = rows.unsqueeze(1) @ weights.W_V[self.layer]  # [source, kv_head, pos, d_head]
+        # One product with all heads' weights side by side: with a head axis torch would copy rows.
+        _, n_kv, _, d_head = weights.W_V.shape
+        flat = weights.W_V[self.layer].transpose(0, 1).flatten(1)  # [d_model, kv_head x d_head]
+        values = (rows @ flat).view(*rows.shape[:2], n_kv, d_head)  # [source, pos, kv_head, d_head]
         moved = self._moved(tails)  # [head, chain, pos, d_head]
         step = hop(self.recording, self.layer, tails.thin)
         names = tails.thin_names + tails.thick_names
         for head in range(weights.config.n_heads):  # one at a time: chains x sources are many
-            read = values[:, head // weights.group]  # [source, pos, d_head]
+            read = values[:, :, head // weights.group]  # [source, pos, d_head]
             thick = torch.einsum("cje,sje->csj", moved[head], read)  # [chain, source, pos]
             thin = torch.einsum("ce,sje->csj", step.q[head], read)  # [chain, source, pos]
             thin *= step.w[head].unsqueeze(1)
             chains = tuple((Head(self.layer, head), *name) for name in names)
-            yield Worth(chains, sources, torch.cat([thin, thick]))
+            yield Contributions(chains, sources, torch.cat([thin, thick]))
 
     def grow(self, tails: _Tails) -> _Tails:
         weights = self.recording.weights
         heads = [Head(self.layer, head) for head in range(weights.config.n_heads)]
         thin = hop(self.recording, self.layer, tails.thin).all()
         moved = self._moved(tails)  # [head, chain, pos, d_head]
-        thick = moved @ weights.head_W_V(self.layer).unsqueeze(1).mT  # [head, chain, pos, d_model]
+        flat = moved.flatten(1, 2) @ weights.head_W_V(self.layer).mT  # [head, .., d_model]
+        thick = flat.view(*moved.shape[:3], weights.config.d_model)  # [head, chain, pos, d_model]
         return _Tails(
             tuple((head, *name) for head in heads for name in tails.thin_names),
             thin,
@@ -195,7 +224,10 @@ class _HeadStep:
         if recording.post_scale is not None:
             thick = thick / recording.post_scale[self.layer, :n].unsqueeze(-1)
         W_O = recording.weights.W_O[self.layer]  # [head, d_head, d_model]
-        values = thick @ W_O.unsqueeze(1).mT  # [head, chain, dest, d_head]
-        pattern = recording.pattern[self.layer, :, :n, :n].unsqueeze(1)  # [head, 1, dest, src]
-        moved = pattern.mT @ values  # [head, chain, src, d_head]
-        return moved / recording.ln_scale[self.layer, :n].unsqueeze(-1)
+        n_heads, d_head, _ = W_O.shape
+        values = (thick @ W_O.flatten(0, 1).mT).view(len(thick), n, n_heads, d_head)
+        side_by_side = values.permute(2, 1, 0, 3).flatten(2)  # [head, dest, chain x d_head]
+        pattern = recording.pattern[self.layer, :, :n, :n]  # [head, dest, src]
+        moved = pattern.mT @ side_by_side  # [head, src, chain x d_head]
+        moved /= recording.ln_scale[self.layer, :n].unsqueeze(-1)
+        return moved.view(n_heads, n, len(thick), d_head).transpose(1, 2)

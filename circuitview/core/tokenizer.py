@@ -4,13 +4,16 @@ A label shows what text would hide: a space as "␣", a newline as "↵", a byte
 character as its hex value. BOS is added once, where asked for, never twice.
 """
 
+import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path as FilePath
+from typing import TypeVar
 
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 from tokenizers import decoders
@@ -23,7 +26,51 @@ _LONG = 200  # characters: what was pasted by mistake is not repeated whole
 # How SentencePiece vocabularies spell a space, and a byte that is no character of theirs.
 _SPACE = "▁"
 _FALLBACK = re.compile("<0x([0-9A-F]{2})>")
+# What a tokenizer is tried on when it is opened: nothing, letters, spaces, bytes that a vocabulary
+# may lack, characters of two and four bytes, a special token.
+_TRIED = ("", "a", " a b", "ab c\n", "the cat, 1 2 300", "é日", "\x00\U0001f642", "<s>")
 _SEEN = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
+
+
+_Made = TypeVar("_Made")
+
+
+class FaultError(Exception):
+    """What the tokenizers library says of a call that failed."""
+
+
+def asked(call: Callable[[], _Made]) -> _Made:
+    """What `call` to the tokenizers library returns.
+
+    Raises:
+        FaultError: where it fails. A fault in its Rust code is no Exception: nothing that catches
+            those would hear of it, and with it a worker thread or the program would end.
+    """
+    try:
+        return call()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
+        raise
+    except BaseException as error:  # noqa: BLE001  (the library raises no narrower class)
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise FaultError(text if len(text) <= _LONG else text[:_LONG] + "…") from None
+
+
+@contextmanager
+def silent_faults() -> Iterator[None]:
+    """While open: Rust's own report of a fault, which it writes past Python, is not seen."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # a window without a console
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def visible(text: str) -> str:
@@ -171,8 +218,8 @@ class Tokenizer:
                 f"the text has half a character, {half!r} at place {error.start}; type it again"
             ) from None
         try:
-            ids = tuple(self.inner.encode(text, add_special_tokens=False).ids)
-        except Exception as error:  # noqa: BLE001  (the library raises no narrower class)
+            ids = tuple(asked(partial(self.inner.encode, text, add_special_tokens=False)).ids)
+        except FaultError as error:
             known = self.inner.get_vocab()
             missing = next((word for word in text.split() if word not in known), text)
             if self.inner.decoder is None or not self._byte_level:
@@ -182,7 +229,7 @@ class Tokenizer:
                     + "; use other words"
                 ) from None
             raise CircuitviewError(
-                f"{self.where} can't encode {text!r}: {_one_line(error)}; use another tokenizer"
+                f"{self.where} can't encode {text!r}: {error}; use another tokenizer"
             ) from None
         outside = next((token for token in ids if token >= self.d_vocab), None)
         if outside is not None:
@@ -191,6 +238,19 @@ class Tokenizer:
                 "the tokenizer belongs to another model"
             )
         return ids
+
+    def adds(self, token: int) -> bool:
+        """Whether the file itself puts `token` in front of a text."""
+        for text in ("a", ""):
+            try:
+                ids, plain = (
+                    asked(partial(self.inner.encode, text, add_special_tokens=added)).ids
+                    for added in (True, False)
+                )
+            except FaultError:  # a vocabulary without that letter
+                continue
+            return ids[:1] == [token] and plain[:1] != [token] and len(ids) > len(plain)
+        return False
 
     def token_id(self, text: str, what: str = "target") -> int:
         """The id of the single token that `text` is.
@@ -256,11 +316,10 @@ def open_tokenizer(path: FilePath, bos_token_id: int | None, d_vocab: int) -> To
     if not path.is_file():
         raise CircuitviewError(f"{path}: missing; a bundle needs its tokenizer.json")
     try:
-        inner = HuggingFaceTokenizer.from_file(str(path))
-    except Exception as error:  # noqa: BLE001  (the library raises no narrower class)
-        raise CircuitviewError(
-            f"{path}: not a tokenizer ({_one_line(error)}); save it again"
-        ) from None
+        with silent_faults():
+            inner = asked(partial(HuggingFaceTokenizer.from_file, str(path)))
+    except FaultError as error:
+        raise CircuitviewError(f"{path}: not a tokenizer ({error}); save it again") from None
     return wrap_tokenizer(inner, bos_token_id, d_vocab, str(path))
 
 
@@ -270,8 +329,18 @@ def wrap_tokenizer(
     """A tokenizer that is in memory already; `where` names it in messages.
 
     Raises:
-        CircuitviewError: where it has more tokens than the model.
+        CircuitviewError: where it has more tokens than the model, or can't be used.
     """
+    # A file may ask for both; then what the model reads would not be what was typed.
+    inner.no_truncation()
+    inner.no_padding()
+    try:
+        with silent_faults():
+            asked(partial(_try_out, inner, d_vocab))
+    except FaultError as error:
+        raise CircuitviewError(
+            f"{where}: no tokenizer that can be used ({error}); use another one"
+        ) from None
     # Tokens added later may lie outside, as padding mostly does; a text that has one is refused.
     largest = max(inner.get_vocab(with_added_tokens=False).values(), default=0)
     if largest >= d_vocab:
@@ -279,14 +348,22 @@ def wrap_tokenizer(
             f"{where}: has token {largest}, config.json gives the model a vocabulary of {d_vocab}; "
             "the tokenizer belongs to another model"
         )
-    # A file may ask for both; then what the model reads would not be what was typed.
-    inner.no_truncation()
-    inner.no_padding()
     return Tokenizer(inner, bos_token_id, d_vocab, where)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _try_out(inner: HuggingFaceTokenizer, d_vocab: int) -> None:
+    """Ask `inner` all that will be asked of it. A text that has no tokens is no fault of it."""
+    inner.get_vocab()
+    inner.get_added_tokens_decoder()
+    for token in range(min(d_vocab, _FEW)):
+        inner.id_to_token(token)
+    if inner.decoder is not None:
+        inner.decoder.__getstate__()
+    for text in _TRIED:
+        try:
+            inner.encode(text)
+        except Exception:  # noqa: BLE001  (the library raises no narrower class)
+            continue
 
 
 def train_tokenizer(texts: Sequence[FilePath], d_vocab: int) -> HuggingFaceTokenizer:

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from circuitview.core.activations import activation
-from circuitview.core.config import ModelConfig
+from circuitview.core.config import ELEMENTWISE, ModelConfig
 from circuitview.core.mlp import MLP
 from circuitview.core.value_side import ValueSide
 
@@ -95,7 +95,7 @@ def fold(config: ModelConfig, arrays: Arrays, dtype: torch.dtype = torch.float64
         W_E, W_pos = folding.embeddings()
         attention = folding.attention()
         blocks = () if config.attn_only else folding.mlps()
-        by_neuron = not blocks or activation(config.act_fn or "", config.eps)[1]
+        by_neuron = config.act_fn in ELEMENTWISE
         return Weights(
             config=config,
             W_E=W_E,
@@ -219,7 +219,7 @@ class _Folding:
             W_out=W_out,
             b_in=b_in.to(self.dtype),
             b_out=b_out.to(self.dtype),
-            act=activation(c.act_fn or "", c.eps)[0],
+            act=activation(c.act_fn or "", c.eps),
             W_gate=W_gate,
             b_gate=b_gate,
         )

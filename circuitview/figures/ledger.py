@@ -13,6 +13,7 @@ from circuitview.core.path import PathTerm
 if TYPE_CHECKING:  # torch loads only where something is computed
     from circuitview.core.expansion import Expansion
 
+
 @dataclass(frozen=True, eq=False, slots=True)
 class LedgerGroup:
     """One group of paths (logits).

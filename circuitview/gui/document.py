@@ -207,7 +207,7 @@ class Document(QObject):
             self._ask()
             return
         # What was asked can't be had; what is shown is again what is asked.
-        if issubclass(failure.kind, TooLargeError):
+        if issubclass(failure.kind, TooLargeError) and self._good.results.expansion is not None:
             self._state = self._good.state.drawn_as(self._state)
             self._show(replace(self._good, state=self._state))
             return

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSlider
 
 from circuitview.figures.diagram import count, shown_paths
@@ -32,6 +33,38 @@ def step_of_floor(floor: float) -> int:
     return min(range(1, len(_FLOORS)), key=lambda step: abs(math.log(_FLOORS[step] / floor)))
 
 
+class HiddenTerms(QLabel):
+    """A sentence in the longest of its wordings that fits; the shortest is elided rather than cut.
+
+    Its text and its tooltip are the longest.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wordings: tuple[str, ...] = ("",)
+
+    def say(self, wordings: tuple[str, ...]) -> None:
+        """Show one of `wordings`, the longest first."""
+        self._wordings = wordings
+        self.setText(wordings[0])
+        self.setToolTip(wordings[0])
+        self.update()
+
+    def shown(self) -> str:
+        """What stands there at the present width."""
+        metrics, room = QFontMetrics(self.font()), self.contentsRect().width()
+        for words in self._wordings:
+            if metrics.horizontalAdvance(words) <= room:
+                return words
+        return metrics.elidedText(self._wordings[-1], Qt.TextElideMode.ElideRight, room)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        painter.drawText(self.contentsRect(), int(Qt.AlignmentFlag.AlignVCenter), self.shown())
+        painter.end()
+
+
 class FloorBar(QFrame):
     """The slider, its value, and how many terms it hides."""
 
@@ -50,15 +83,15 @@ class FloorBar(QFrame):
         self.slider.setToolTip(
             "Paths smaller than this are drawn as one grey remainder; nothing is dropped"
         )
-        self.value, self.hidden_terms = QLabel(), QLabel()
+        self.value, self.hidden_terms = QLabel(), HiddenTerms()
         self.hidden_terms.setForegroundRole(self.palette().ColorRole.PlaceholderText)
         self.hidden_terms.setMinimumWidth(20)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 2)
         row.addWidget(QLabel("Floor"))
-        row.addWidget(self.slider, 4)
+        row.addWidget(self.slider, 1)
         row.addWidget(self.value)
-        row.addWidget(self.hidden_terms, 1)
+        row.addWidget(self.hidden_terms, 2)
         self.slider.valueChanged.connect(self._on_moved)
         document.changed.connect(self._on_changed)
         self.show_snapshot(document.snapshot)
@@ -90,20 +123,30 @@ class FloorBar(QFrame):
         self.slider.blockSignals(False)
         self.slider.setEnabled(snapshot.results.expansion is not None)
         self.value.setText("0 = all paths" if floor == 0 else f"{floor:.2g} logits")
-        self.hidden_terms.setText(hidden_text(snapshot, self._layer))
+        self.hidden_terms.say(hidden_wordings(snapshot, self._layer))
 
 
 def hidden_text(snapshot: Snapshot, layer: int | None = None) -> str:
     """How many paths the diagram draws one by one, or hides in the remainder with what sum; `layer`
     is the one that it shows alone."""
+    return hidden_wordings(snapshot, layer)[0]
+
+
+def hidden_wordings(snapshot: Snapshot, layer: int | None = None) -> tuple[str, ...]:
+    """The same, and what says it in less room."""
     expansion = snapshot.results.expansion
     if expansion is None:
-        return ""
+        return ("",)
     shown = shown_paths(expansion, snapshot.state.floor, layer)
     if not shown.remainder:
         zero = f", {shown.hidden:,} are zero" if shown.hidden else ""
-        return f"{len(shown.places):,} paths drawn one by one{zero}"
+        drawn = f"{len(shown.places):,} paths drawn"
+        return f"{drawn} one by one{zero}", f"{drawn}{zero}"
+    hidden, rest = count(shown.hidden), logits(shown.rest, signed=True)
+    whole = f"{hidden} of {count(expansion.n_paths)} paths hidden in the remainder"
     return (
-        f"{count(shown.hidden)} of {count(expansion.n_paths)} paths hidden in the remainder, "
-        f"{logits(shown.rest, signed=True)} logits together"
+        f"{whole}, {rest} logits together",
+        f"{hidden} paths in the remainder, {rest} logits",
+        f"{hidden} paths in the remainder, {rest}",
+        f"{hidden} paths hidden, {rest}",
     )

@@ -196,7 +196,7 @@ class JobRunner(QObject):
                 progress = next(task.steps)
         except StopIteration as end:
             return self._end(task, "finished", end.value)
-        except Exception as error:  # errors become data, whatever they are
+        except BaseException as error:  # errors become data, faults of Rust code (no Exception) too
             failure = failure_of(error)
             if not failure.expected:
                 log.error("a job failed", exc_info=error)
@@ -221,7 +221,7 @@ class JobRunner(QObject):
             try:
                 with self._around():
                     task.steps.close()
-            except Exception as error:  # noqa: BLE001 - a faulty clean-up is told, not lost
+            except BaseException as error:  # noqa: BLE001 - a faulty clean-up is told, not lost
                 kind, content = "failed", failure_of(error)
         if task.unreported:
             self._flush(task)

@@ -197,4 +197,4 @@ def dropped_model(data: QMimeData) -> str | None:
     path = FilePath(urls[0].toLocalFile())
     if path.is_dir():
         return str(path)
-    return str(path) if path.suffix in (*_FILES, ".json") else None
+    return str(path) if path.suffix.lower() in (*_FILES, ".json") else None

@@ -160,7 +160,7 @@ class PromptBar(QWidget):
             else f"{facts.name} has no BOS token"
         )
         asked = self._document.state.prepend_bos
-        self.bos.setChecked(has_bos and asked is not False)
+        self.bos.setChecked(has_bos and (facts.bos_by_default if asked is None else asked))
 
 
 def with_bos(state: State, wanted: bool) -> State:

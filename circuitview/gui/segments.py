@@ -2,20 +2,39 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from circuitview.figures.theme import Theme
 
 
-def show_checked(button: QPushButton, colours: Theme) -> None:
-    """Tint a button that is down: the style's own shade is hard to see on a dark ground."""
-    palette = QPalette()
-    if button.isChecked():
-        palette.setColor(QPalette.ColorRole.Button, colours.selection)
-        palette.setColor(QPalette.ColorRole.ButtonText, colours.text)
-    button.setPalette(palette)
+class Segment(QPushButton):
+    """One of the buttons. Where it is down it is tinted: the style's own shade is hard to see on a
+    dark ground."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._tinted: QPalette | None = None
+        self.setCheckable(True)
+
+    def tint(self, colours: Theme) -> None:
+        """Show in `colours` whether it is down."""
+        palette = QPalette()
+        if self.isChecked():
+            palette.setColor(QPalette.ColorRole.Button, colours.selection)
+            palette.setColor(QPalette.ColorRole.ButtonText, colours.text)
+        self._tinted = palette
+        self.setPalette(palette)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        # A new style sheet for the application takes every palette back.
+        kinds = (QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
+        if event.type() in kinds and self._tinted is not None and self.isChecked():
+            role = QPalette.ColorRole.Button
+            if self.palette().color(role) != self._tinted.color(role):
+                self.setPalette(self._tinted)
 
 
 class Segments(QWidget):
@@ -31,8 +50,7 @@ class Segments(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for place, (name, hint) in enumerate(zip(names, hints, strict=True)):
-            button = QPushButton(name)
-            button.setCheckable(True)
+            button = Segment(name)
             button.setToolTip(hint)
             button.setMinimumWidth(button.fontMetrics().horizontalAdvance(name) + 12)
             button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -40,9 +58,9 @@ class Segments(QWidget):
             row.addWidget(button)
         self._group.idClicked.connect(self.chosen)
 
-    def button(self, place: int) -> QPushButton:
+    def button(self, place: int) -> Segment:
         button = self._group.button(place)
-        assert isinstance(button, QPushButton)
+        assert isinstance(button, Segment)
         return button
 
     @property
@@ -57,5 +75,5 @@ class Segments(QWidget):
         self._shown = place, colours
         self.button(place).setChecked(True)
         for button in self._group.buttons():
-            assert isinstance(button, QPushButton)
-            show_checked(button, colours)
+            assert isinstance(button, Segment)
+            button.tint(colours)

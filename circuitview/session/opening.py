@@ -48,7 +48,8 @@ def opening_steps(pipeline: Pipeline, state: State) -> Generator[Progress, None,
         CircuitviewError: for `state`, where no prompt helps.
     """
     try:
-        return Answer(state, (yield from pipeline.steps(state)))
+        results = yield from pipeline.steps(state)
+        return Answer(state, results, notice=_elsewhere(pipeline, state))
     except ImbalanceError:
         raise  # the prompt could be read: the weights are at fault
     except CircuitviewError as failure:
@@ -62,7 +63,13 @@ def opening_steps(pipeline: Pipeline, state: State) -> Generator[Progress, None,
     if notice is None:
         return (yield from _with_another_prompt(pipeline, state, model, why))
     answer = yield from opening_steps(pipeline, able)
-    return replace(answer, notice=notice)
+    return replace(answer, notice="; ".join(filter(None, (notice, answer.notice))))
+
+
+def _elsewhere(pipeline: Pipeline, state: State) -> str | None:
+    """What to say where the model of `state` computes on another device than was asked."""
+    model = pipeline.model_of(state)
+    return None if model is None else model.elsewhere(state.device)
 
 
 def within_reach(pipeline: Pipeline, state: State) -> tuple[State, str | None]:
@@ -73,7 +80,7 @@ def within_reach(pipeline: Pipeline, state: State) -> tuple[State, str | None]:
     notices = []
     if state.dtype == "float64" and facts.no_float64:
         state = replace(state, dtype="float32")
-        notices.append(facts.no_float64.partition(":")[0] + ": computed in float32")
+        notices.append(f"{facts.name} runs in float32, not in float64: computed in float32")
     if state.through_mlps and facts.no_mlp_paths and not facts.config.attn_only:
         state = replace(state, through_mlps=False)
         notices.append(f"{facts.no_mlp_paths}; its MLPs are shown as sources")
@@ -91,7 +98,7 @@ def _with_another_prompt(
             raise  # the prompt could be read: the weights are at fault
         except CircuitviewError:
             continue
-        return Answer(other, results, why)
+        return Answer(other, results, why, _elsewhere(pipeline, other))
     raise CircuitviewError(why)
 
 

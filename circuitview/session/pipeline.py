@@ -33,28 +33,34 @@ Made = TypeVar("Made")
 Steps = Generator[Progress, None, Made]
 
 
+def _make_room(model: str, dtype: "DtypeName", even_if_large: bool) -> None:
+    from circuitview.core.memory import memory_need
+
+    if not even_if_large:
+        memory_need(model, dtype).require_free()
+
+
 def _open(
     model: str,
     device: "DeviceName",
     given: tuple[tuple[str, str], ...],
     tokenizer: str | None,
-    even_if_large: bool,
 ) -> "Steps[Model]":
     from circuitview.core.memory import memory_need
 
     need = memory_need(model)
-    if not even_if_large:
-        need.require_free()
     size = f", {need.text} in memory" if need.text else ""
-    yield Progress(0, 2, f"opening {need.name}{size}")
+    yield Progress(0, 1, f"opening {need.name}{size}")
     from circuitview.core.checkpoint import open_model
 
-    opened = open_model(model, device, dict(given), tokenizer)
-    yield Progress(1, 2, f"checking {opened.name}")
-    from circuitview.core.check import check_model
+    return open_model(model, device, dict(given), tokenizer, checked=False)
 
-    check_model(opened).require_passed()
-    return opened
+
+def _check(dtype: "DtypeName", model: "Model") -> "Steps[Model]":
+    yield Progress(0, 1, f"checking {model.name}")
+    from circuitview.core.check import require_exact
+
+    return require_exact(model, dtype)
 
 
 def _facts(key: str, model: "Model") -> ModelFacts:
@@ -66,6 +72,7 @@ def _facts(key: str, model: "Model") -> ModelFacts:
         key=key,
         config=model.config,
         labels=model.tokenizer.labels,
+        bos_by_default=model.tokenizer.bos_by_default,
         device=model.device,
         stored=model.stored,
         no_float64=_why_no_float64(model),
@@ -85,9 +92,9 @@ def _why_no_float64(model: "Model") -> str | None:
 def _why_no_mlp_paths(model: "Model") -> str | None:
     if model.config.attn_only:
         return f"{model.name} has no MLPs"
-    if model.weights(model.dtypes[0]).mlps:
+    if model.carries_mlps:
         return None
-    return f"{model.name}: its MLPs are mixtures of experts, or have a norm inside"
+    return f"{model.name}: its MLPs are mixtures of experts, or hold more than a nonlinearity"
 
 
 def _tokenise(prompt: str, prepend_bos: bool | None, model: "Model") -> "Prompt":
@@ -165,7 +172,7 @@ class Stage:
         after: the earlier stages that it depends on; their values follow as arguments.
         make: what computes it, in the worker.
         comparable: values are small and have an equality: an equal value leaves later stages fresh.
-        doing: what to show while it runs.
+        doing: what to show while it runs; "" for what takes no time.
     """
 
     name: str
@@ -177,7 +184,11 @@ class Stage:
 
 
 STAGES = (
-    Stage("checkpoint", ("model", "device", "given", "tokenizer", "even_if_large"), (), _open),
+    # Three, in this order, so that another precision is checked without opening the model again.
+    # What comes later takes the checkpoint, and is not reached before its check has passed.
+    Stage("room", ("model", "dtype", "even_if_large"), (), _make_room, doing=""),
+    Stage("checkpoint", ("model", "device", "given", "tokenizer"), (), _open),
+    Stage("check", ("dtype",), ("checkpoint",), _check),
     Stage("facts", ("model",), ("checkpoint",), _facts, doing="opening the model"),
     Stage("tokens", ("prompt", "prepend_bos"), ("checkpoint",), _tokenise, comparable=True),
     Stage("recording", ("dtype",), ("checkpoint", "tokens"), _record, doing="running the model"),
@@ -252,7 +263,8 @@ class Pipeline:
             known = self._made.get(stage.name)
             if known is not None and known.key == key:
                 continue
-            if not isgeneratorfunction(stage.make):  # else it says itself what it is doing
+            says_itself = isgeneratorfunction(stage.make)
+            if stage.doing and not says_itself:
                 yield Progress(place, len(STAGES), stage.doing)
             given = [getattr(state, name) for name in stage.fields]
             earlier = [self._made[name].value for name in stage.after]
@@ -284,8 +296,8 @@ class Pipeline:
         return tuple(names)
 
     def model_of(self, state: State) -> "Model | None":
-        """The model of `state`, where it is open."""
-        model: Model | None = self._value("checkpoint", state)
+        """The model of `state`, where it is open and has passed its check."""
+        model: Model | None = self._value("check", state)
         return model
 
     def facts_of(self, state: State) -> ModelFacts | None:

@@ -159,6 +159,7 @@ class ModelFacts:
         name: its short name.
         key: the State.model that opened it.
         labels: [d_vocab], what to show for each token.
+        bos_by_default: whether a prompt starts with BOS where nobody says whether it should.
         device: where it computes.
         stored: the precision that its file holds.
         no_float64, no_mlp_paths: why it can't run in float64, and why paths can't be carried on
@@ -170,6 +171,7 @@ class ModelFacts:
     key: str
     config: "ModelConfig"
     labels: tuple[str, ...]
+    bos_by_default: bool = True
     device: str = "cpu"
     stored: str = "float32"
     no_float64: str | None = None

@@ -16,7 +16,7 @@ from torch import nn
 
 from circuitview.core.checkpoint import open_model
 from circuitview.core.expansion import expand
-from circuitview.core.largest import enumerate_worth
+from circuitview.core.largest import enumerate_contributions
 from circuitview.core.orders import order_sums
 from circuitview.core.path import count_chains
 from circuitview.core.prompt import Prompt
@@ -44,7 +44,7 @@ def main(folder: Path, n_tokens: int) -> None:
     def listed(most: int) -> None:
         chains = 1
         with torch.inference_mode():
-            for step, worth, _, _ in enumerate_worth(recording, target, most):
+            for step, worth, _, _ in enumerate_contributions(recording, target, most):
                 chains += 0 if step is None else worth.shape[0] * worth.shape[1]
         assert chains == count_chains(config.n_layers, config.n_heads, most)
 

@@ -10,19 +10,21 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QTimer
 
+from circuitview.core.names import Head
 from circuitview.gui.app import Asked, application, make_window
 from circuitview.session.state import Selection
-from tests.benchmarks.window_run import Heartbeat
+from tests.benchmarks.heartbeat import Heartbeat
 
 ROUNDS = 6
 _QUIET = 0.15  # seconds in which nothing may happen before the next act
 
 
 class Run:
-    """Opens the model, then changes dest, selects heads and switches the theme."""
+    """Opens the model, then changes what is asked, selects heads and switches the theme."""
 
     def __init__(self, folder: str, prompt: str) -> None:
         self.app = application()
@@ -86,19 +88,29 @@ class Run:
         self.figures["paths"] = len(expansion.paths)
         self.heart = Heartbeat()
         for number in range(ROUNDS):
-            self.acts.append(("dest", lambda n=number: self.move_to(last - 1 - n)))
+            self.acts.append(("dest", partial(self.move_to, last - 1 - number)))
+            self.acts.append(("target", self.take_another_target))
+            self.acts.append(("prompt", self.turn_prompt))
             self.acts.append(("head", self.select_strongest))
             self.acts.append(("theme", self.switch_theme))
-        # The first of each also makes what is made only once.
         self.figures["bands"] = len(self.window.diagram.canvas.picture.bands)
 
     def move_to(self, dest: int) -> None:
         self.document.edit(lambda state: replace(state, dest=dest, selection=Selection()))
 
+    def take_another_target(self) -> None:
+        token = self.document.snapshot.results.predictions[1].label
+        self.document.edit(lambda state: replace(state, target=token))
+
+    def turn_prompt(self) -> None:
+        first, *others = self.document.state.prompt.split()
+        turned = " ".join([*others, first])
+        self.document.edit(lambda state: replace(state.with_prompt(turned), target=None))
+
     def select_strongest(self) -> None:
         expansion = self.document.snapshot.results.expansion
-        heads = ((head, abs(net)) for head, net in expansion.nets.items() if hasattr(head, "head"))
-        self.document.select_head(max(heads, key=lambda one: one[1])[0])
+        heads = [what for what in expansion.nets if isinstance(what, Head)]
+        self.document.select_head(max(heads, key=lambda head: abs(expansion.nets[head])))
 
     def switch_theme(self) -> None:
         dark = self.document.state.theme == "dark"

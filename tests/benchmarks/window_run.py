@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+from tests.benchmarks.heartbeat import Heartbeat
+
 STARTED = float(os.environ["STARTED"])
 PROMPT = " ".join(["I like green tea, so I drink green"] * 8)
 N_TOKENS = 64
@@ -19,28 +21,6 @@ CHANGES = 24
 def say(**figures: object) -> None:
     sys.stdout.write(json.dumps(figures) + "\n")
     sys.stdout.flush()
-
-
-class Heartbeat:
-    """The longest time (seconds) that the event loop did not come round."""
-
-    def __init__(self) -> None:
-        from PySide6.QtCore import QTimer
-
-        self.longest = 0.0
-        self._last = time.perf_counter()
-        self.timer = QTimer()
-        self.timer.setInterval(2)
-        self.timer.timeout.connect(self.beat)
-        self.timer.start()
-
-    def beat(self) -> None:
-        now = time.perf_counter()
-        self.longest = max(self.longest, now - self._last)
-        self._last = now
-
-    def restart(self) -> None:
-        self.longest, self._last = 0.0, time.perf_counter()
 
 
 def bare_window() -> None:

@@ -211,3 +211,22 @@ def test_window_on_a_model_that_is_nowhere_is_refused_with_a_line(call, model):
 def test_open_with_an_empty_prompt_does_not_take_the_last_one(call, monkeypatch):
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     one_line(call, ["open", "cat-on-the-mat", "--prompt", ""], "the prompt is empty")
+
+
+def test_fault_that_is_no_exception_is_a_line_too(call, bundle, monkeypatch):
+    class Fault(BaseException):
+        pass
+
+    def fail(*_):
+        raise Fault("index out of bounds")
+
+    monkeypatch.setattr(analysis, "expand", fail)
+    one_line(call, ["paths", bundle, "--prompt", PROMPT], "Fault: index out of bounds", code=70)
+
+
+def test_tokenizer_that_brings_its_library_down_is_named(call, broken):
+    path = broken / "tokenizer.json"
+    fields = json.loads(path.read_text())
+    fields["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    path.write_text(json.dumps(fields))
+    one_line(call, ["paths", broken, "--prompt", PROMPT], str(path))

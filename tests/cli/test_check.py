@@ -46,6 +46,8 @@ def test_table_has_a_line_a_layer_and_a_verdict(call, bundle):
     lines = out.splitlines()
     assert code == 0
     assert "2 layers of 2 heads" in lines[0]
+    assert "run by this program's own runner" in lines[0]
+    assert "both sides are this runner's own" in lines[2]
     assert "checked in float32 on cpu" in lines[0]
     assert [line.split()[0] for line in lines if line.strip()[:1] in "01" and "(" in line] == [
         "0", "1",

@@ -13,7 +13,7 @@ from PIL import Image
 from circuitview.core.analysis import analyse
 from circuitview.core.checkpoint import open_model
 from circuitview.core.ov import strongest_head
-from tests.cli.calling import PROMPT, process
+from tests.cli.calling import PROMPT, process, random_bundle
 
 FIGURES = ("diagram", "attention", "ov", "table")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -211,6 +211,42 @@ def test_floor_turns_small_paths_into_a_remainder(export):
     whole = export("diagram", "svg").read_text(encoding="utf-8")
     floored = export("diagram", "svg", "--floor", "1000").read_text(encoding="utf-8")
     assert len(floored) < len(whole)
+
+
+@pytest.fixture(scope="module")
+def six_layers(tmp_path_factory):
+    """So many layers are a grid, of which one can be shown alone."""
+    return str(random_bundle(tmp_path_factory.mktemp("bundles") / "six-layers", n_layers=6))
+
+
+def test_one_layer_of_a_deep_model_is_drawn_alone(export, six_layers):
+    whole = export("diagram", "svg", model=six_layers)
+    assert "residual stream" in svg_texts(whole)
+    assert "by layer" in svg_texts(whole)
+    alone = export("diagram", "svg", "--layer", "3", model=six_layers)
+    texts = svg_texts(alone)
+    assert "layer 3" in texts
+    assert "by layer" not in texts
+    assert ET.parse(alone).getroot().find(f"{SVG}title").text.endswith("through layer 3")
+
+
+@pytest.mark.parametrize(
+    ("layer", "needle"), [("6", "no layer 6; name one from 0 to 5"), ("-1", "no layer -1")]
+)
+def test_a_layer_that_the_model_lacks_is_refused(call, six_layers, tmp_path, layer, needle):
+    asked = ["--prompt", PROMPT, "--figure", "diagram", "--out", tmp_path / "x.svg"]
+    code, _, err = call("export", six_layers, *asked, "--layer", layer)
+    assert (code, err.count("\n")) == (2, 1)
+    assert needle in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_layer_of_a_model_that_is_shown_whole_is_refused(call, bundle, tmp_path):
+    asked = ["--prompt", PROMPT, "--figure", "diagram", "--out", tmp_path / "x.svg"]
+    code, _, err = call("export", bundle, *asked, "--layer", "0")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "shows all 2 layers" in err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])

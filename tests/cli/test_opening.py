@@ -100,6 +100,19 @@ def test_float64_of_a_model_that_has_none_is_a_line(call, gemma):
     assert "choose float32" in said
 
 
+def test_device_that_a_model_does_not_run_on_is_said_in_a_line(call, monkeypatch):
+    monkeypatch.setattr("circuitview.core.device.why_not", lambda _: None)
+    for command in ("paths", "check"):
+        asked = ["--prompt", "I like", "--device", "cuda"]
+        code, out, err = call(command, "induction-by-hand", *asked)
+        assert code == 0
+        assert out
+        assert err == (
+            "circuitview: induction-by-hand is run by this program's own runner: computed on cpu, "
+            "not on cuda\n"
+        )
+
+
 def test_bare_weights_open_with_answers(call, weights):
     said = refusal(call, "check", weights, "--tokenizer", "numbers")
     assert "does not say normalization_type" in said

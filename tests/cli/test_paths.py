@@ -9,6 +9,7 @@ import pytest
 
 import circuitview
 from tests.cli.calling import PROMPT
+from tests.hf_families import save_family
 
 SENTENCE = "the cat sat on the mat . the cat"
 FIELDS = [
@@ -66,6 +67,18 @@ def test_no_bos_leaves_bos_out(call, bundle):
     bare = facts(call, bundle, "--prompt", PROMPT, "--no-bos")
     assert plain["tokens"] == ["<|BOS|>", *bare["tokens"]]
     assert "".join(bare["tokens"]) == PROMPT
+
+
+def test_bos_is_put_in_front_where_it_is_asked_for(call, tmp_path):
+    """Qwen2 has a BOS token and was trained without it in front."""
+    folder = save_family("qwen2", tmp_path / "qwen2")
+    plain = facts(call, folder, "--prompt", "a b")
+    assert plain == facts(call, folder, "--prompt", "a b", "--no-bos")
+    asked = facts(call, folder, "--prompt", "a b", "--bos")
+    assert asked["tokens"] == ["<s>", *plain["tokens"]]
+    code, _, err = call("paths", "cat-on-the-mat", "--prompt", SENTENCE, "--bos")
+    assert code == 2
+    assert "no BOS token" in err
 
 
 def test_json_has_the_documented_fields_in_order(call, bundle):

@@ -2,14 +2,17 @@
 
 import socket
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from circuitview.core.check import check_model
-from circuitview.core.checkpoint.bridge import open_folder, recognises
+from circuitview.core.checkpoint import open_model
+from circuitview.core.checkpoint.bridge import open_folder
 from circuitview.core.edits import Edits
 from circuitview.core.expansion import expand
+from circuitview.core.formats import format_of_folder
 from circuitview.core.names import CircuitviewError, Head
 from circuitview.core.prompt import Prompt
 from circuitview.core.target import Target
@@ -19,6 +22,7 @@ from tests.hf_families import (
     PARALLEL,
     POSITIONS,
     REFUSED,
+    SOURCES_ONLY,
     TOKENS,
     build_model,
     save_family,
@@ -49,7 +53,7 @@ def _no_network(monkeypatch):
 def opened(request, tmp_path_factory):
     """(family, its folder, the open model, the hooks that the bridge itself has in it)"""
     folder = save_family(request.param, tmp_path_factory.mktemp("family"))
-    model = open_folder(folder, request.param)
+    model = open_model(folder)  # which tells the format, as everybody does
     return request.param, folder, model, hooks_of(model)
 
 
@@ -69,15 +73,15 @@ def hooks_of(model):
 def test_sizes_and_kinds_are_those_of_the_family(opened):
     family, folder, model, _ = opened
     config = model.config
-    assert recognises(folder)
+    assert format_of_folder(folder) == "hugging face"
     assert config.n_kv_heads == N_KV_HEADS[family]
     assert (config.n_heads, config.d_model, config.d_head, config.d_vocab) == (4, 32, 8, 60)
     assert config.n_layers == (4 if family == "gpt-neo" else 3)
     assert config.parallel_attn_mlp is (family in PARALLEL)
     assert config.has_positions is (family in POSITIONS)
     assert config.original_architecture == FAMILIES[family][0]
-    # Experts are chosen by what they read: their block can only be a source.
-    assert len(model.weights().mlps) == (0 if family == "mixtral" else config.n_layers)
+    assert len(model.weights().mlps) == (0 if family in SOURCES_ONLY else config.n_layers)
+    assert model.carries_mlps is (family not in SOURCES_ONLY)
 
 
 def test_logits_are_those_of_transformers(opened):
@@ -102,7 +106,6 @@ def test_every_layer_is_what_its_value_side_says(opened):
     for layer, seen in enumerate(model.observe(prompt_of(model)).layers):
         read = recording.stream[layer] / recording.ln_scale[layer].unsqueeze(-1)
         values = read @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)
-        assert relative(values, seen.v) <= CLOSE
         mixed = seen.pattern @ values.repeat_interleave(weights.group, 0)
         assert relative(mixed, seen.z) <= CLOSE
         written = (seen.z @ weights.W_O[layer]).sum(0) + weights.b_O[layer]
@@ -127,7 +130,51 @@ def test_mlps_do_what_the_model_s_own_do(opened):
         out = out if mlp.out_gain is None else out * mlp.out_gain
         out = out if mlp.b_post is None else out + mlp.b_post
         assert relative(out, recording.mlp_out[layer]) <= CLOSE
-    assert weights.mlps or family == "mixtral"
+    assert weights.mlps or family in SOURCES_ONLY
+
+
+def test_config_holds_no_facts_of_another_model(opened):
+    family, _, model, _ = opened
+    config = model.config
+    if family in SOURCES_ONLY - {"mpt"}:
+        with pytest.raises(ValueError, match="can't be read"):
+            _ = config.n_neurons
+    else:
+        wide = family in ("gpt2", "gpt-neo", "gpt-j", "falcon", "mpt")  # 4 d_model
+        assert config.n_neurons == (128 if wide else 48)
+        assert config.gated_mlp is ("gate" in model.bridge.blocks[0].mlp.submodules)
+    if model.weights().mlps:
+        assert config.gated_mlp is (model.weights().mlps[0].W_gate is not None)
+        assert config.act_fn in ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu")
+    with pytest.raises(ValueError, match="its own code"):
+        _ = config.n_rotated
+
+
+# Their queries and keys are normed, or bent by a cap, behind the points where they can be seen.
+_HIDDEN = {"qwen3", "gemma2", "gemma3", "olmo2", "mpt"}
+
+
+def test_scores_are_divided_by_what_the_config_says(opened):
+    family, _, model, _ = opened
+    if family in _HIDDEN:
+        expected = 8**0.5
+        assert model.config.score_scale == pytest.approx(expected)  # as their configs ask
+        return
+    seen = {}
+    n, config, head = len(TOKENS), model.config, Head(1, 3)
+    hooks = [(f"blocks.1.attn.{kind}.hook_out", partial(_keep, seen, kind)) for kind in ("q", "k")]
+    with torch.inference_mode():
+        model.logits(torch.tensor(TOKENS), hooks)
+    q = seen["q"].reshape(n, config.n_heads, config.d_head)[:, 3]
+    group = config.n_heads // config.n_kv_heads
+    k = seen["k"].reshape(n, config.n_kv_heads, config.d_head)[:, 3 // group]
+    scores = model.scores(model.run(prompt_of(model)), head)
+    # Rotated by the same angle, a query and a key of one position keep their product.
+    assert relative((q * k).sum(-1) / config.score_scale, scores.diagonal()) <= CLOSE
+
+
+def _keep(seen, kind, tensor, **_):
+    seen[kind] = tensor.detach().clone()
 
 
 def test_check_passes(opened):
@@ -139,7 +186,7 @@ def test_check_passes(opened):
 @pytest.mark.parametrize("through_mlps", [False, True], ids=["to MLPs", "through MLPs"])
 def test_paths_balance(opened, through_mlps):
     family, _, model, _ = opened
-    if through_mlps and family == "mixtral":
+    if through_mlps and family in SOURCES_ONLY:
         with pytest.raises(CircuitviewError):
             expand(model.run(prompt_of(model)), Target(3, 7, "7"), through_mlps=True)
         return
@@ -208,17 +255,24 @@ def _zero(heads):
     return hook
 
 
-def test_frozen_runs_need_no_model(opened):
+def test_frozen_runs_read_the_prompt_and_hold_the_rest(opened):
     _, _, model, _ = opened
     recording = model.run(prompt_of(model))
     frozen = model.run(prompt_of(model), edits=Edits(frozen=recording))
     assert relative(frozen.logits, recording.logits) <= CLOSE
+    other = prompt_of(model, tuple(reversed(TOKENS)))
+    swapped = model.run(other, edits=Edits(frozen=recording))
+    assert swapped.prompt == other
+    assert torch.equal(swapped.pattern, recording.pattern)
+    assert torch.equal(swapped.embedding, model.run(other).embedding)
+    assert relative(swapped.logits, recording.logits) > CLOSE
+    with pytest.raises(CircuitviewError, match="give it as many"):
+        model.run(prompt_of(model, TOKENS[:3]), edits=Edits(frozen=recording))
 
 
-def test_a_run_keeps_no_scores_and_no_hooks(opened):
+def test_a_run_keeps_no_hooks(opened):
     _, _, model, own = opened
-    recording = model.run(prompt_of(model))
-    assert recording.scores is None
+    model.run(prompt_of(model))
     assert hooks_of(model) == own
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from circuitview.core.checkpoint.bridge import open_folder, open_gguf, recognises
+from circuitview.core.checkpoint.bridge import open_folder, open_gguf
+from circuitview.core.formats import format_of_folder
 from circuitview.core.names import CircuitviewError
 from tests.hf_families import FAMILIES, edit_json, save_family, save_tokenizer
 
@@ -143,7 +144,9 @@ def test_a_truncated_pickle_is_named(whole, tmp_path):
     (folder / WEIGHTS).unlink()
     content = (folder / "pytorch_model.bin").read_bytes()
     (folder / "pytorch_model.bin").write_bytes(content[: len(content) // 2])
-    assert f"{folder / 'pytorch_model.bin'}: can't be read" in refusal(folder)
+    message = refusal(folder)
+    assert f"{folder / 'pytorch_model.bin'}: " in message
+    assert "cut off" in message
 
 
 def test_a_missing_shard_is_named(tmp_path):
@@ -199,7 +202,7 @@ def test_a_config_that_is_no_object_is_named(text, whole, tmp_path):
     folder = whole("gpt2", tmp_path)
     (folder / "config.json").write_text(text)
     assert f"{folder / 'config.json'}: not a JSON object" in refusal(folder)
-    assert not recognises(folder)
+    assert format_of_folder(folder) != "hugging face"
 
 
 def test_a_tokenizer_that_is_none_is_named(whole, tmp_path):
@@ -216,9 +219,9 @@ def test_a_link_that_leads_nowhere_is_named(whole, tmp_path):
 
 
 def test_other_folders_are_not_recognised(tmp_path):
-    assert not recognises(tmp_path)
+    assert format_of_folder(tmp_path) != "hugging face"
     (tmp_path / "config.json").write_text(json.dumps({"n_layers": 2, "d_model": 8}))
-    assert not recognises(tmp_path)
+    assert format_of_folder(tmp_path) != "hugging face"
 
 
 def test_an_unknown_device_is_refused(whole, tmp_path):

@@ -1,6 +1,7 @@
 """What Hugging Face folders may look like: parts, precisions, pickles, tokenizers, the cache."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from circuitview.core.checkpoint.bridge import cached_folder, open_folder
+from circuitview.core.checkpoint.bridge import open_folder
 from circuitview.core.checkpoint.bridge_model import BridgeModel
 from circuitview.core.names import CircuitviewError
+from circuitview.core.places import cached_folder
 from circuitview.core.prompt import Prompt
 from tests.hf_families import TOKENS, build_model, edit_json, save_family, save_tokenizer
 
@@ -136,8 +138,13 @@ def test_bos_without_a_name_is_the_model_s_own(tmp_path):
 
 def test_a_tokenizer_of_older_files_opens(tmp_path):
     folder = save_family("gpt2", tmp_path)
-    file = json.loads((folder / "tokenizer.json").read_text())
     expected = open_folder(folder, "new").tokenizer.encode(" a b.")
+    use_older_tokenizer(folder)
+    assert open_folder(folder, "old").tokenizer.encode(" a b.") == expected
+
+
+def use_older_tokenizer(folder):
+    file = json.loads((folder / "tokenizer.json").read_text())
     (folder / "tokenizer.json").unlink()
     (folder / "vocab.json").write_text(json.dumps(file["model"]["vocab"]))
     merges = "\n".join(" ".join(pair) for pair in file["model"]["merges"])
@@ -146,7 +153,6 @@ def test_a_tokenizer_of_older_files_opens(tmp_path):
         folder / "tokenizer_config.json",
         lambda settings: settings.update(tokenizer_class="GPT2Tokenizer", unk_token="<s>"),
     )
-    assert open_folder(folder, "old").tokenizer.encode(" a b.") == expected
 
 
 def test_every_token_of_a_padded_vocabulary_has_a_label_of_its_own(tmp_path):
@@ -208,7 +214,8 @@ def test_a_cached_name_is_found_where_hf_home_says(tmp_path):
     place = cache(tmp_path / "home", "some/model", save_family("gpt2", tmp_path / "model"))
     # In a process of its own: the variable is read once.
     code = (
-        "from circuitview.core.checkpoint.bridge import cached_folder, open_folder\n"
+        "from circuitview.core.checkpoint.bridge import open_folder\n"
+        "from circuitview.core.places import cached_folder\n"
         "folder = cached_folder('some/model')\n"
         "print(folder)\n"
         "print(open_folder(folder, 'some/model').config.n_layers)\n"
@@ -228,6 +235,53 @@ def test_a_cached_name_is_found_where_hf_home_says(tmp_path):
 @pytest.mark.parametrize("name", ["", "a b", "../up", "a/b/c", "/root", "--x", "a/..", "ü/ö"])
 def test_what_is_no_name_is_not_looked_up(name):
     assert cached_folder(name) is None
+
+
+def test_a_changed_transformer_lens_is_a_line(tmp_path, monkeypatch):
+    folder = save_family("gpt2", tmp_path)
+    name = "transformer_lens.model_bridge.sources._bridge_builder"
+    monkeypatch.setitem(sys.modules, name, None)  # as if it were elsewhere
+    with pytest.raises(CircuitviewError, match="is not a version that this program knows") as said:
+        open_folder(folder, "gpt2")
+    assert "\n" not in str(said.value)
+
+
+_AFTER_A_NOTEBOOK = """
+import socket, sys
+from pathlib import Path
+import huggingface_hub, transformers
+from huggingface_hub import constants
+assert not constants.HF_HUB_OFFLINE  # read when it was imported
+def refuse(*_, **__):
+    print("the network was asked")
+    raise OSError
+socket.socket.connect = socket.getaddrinfo = refuse
+from circuitview.core.checkpoint import open_model
+for folder in sys.argv[1:]:
+    model = open_model(Path(folder))
+    model.run(model.prompt(" a b"))
+assert not constants.HF_HUB_OFFLINE
+print("done")
+"""
+
+
+def test_nothing_is_asked_of_the_network_after_a_notebook_loaded_its_client(tmp_path):
+    folders = [save_family(family, tmp_path / family) for family in ("gpt2", "mistral", "gemma2")]
+    pickled = save_family("llama", tmp_path / "pickled")
+    torch.save(load_file(pickled / "model.safetensors"), pickled / "pytorch_model.bin")
+    (pickled / "model.safetensors").unlink()
+    older = save_family("gpt2", tmp_path / "older")
+    use_older_tokenizer(older)
+    environment = {name: value for name, value in os.environ.items() if "OFFLINE" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", _AFTER_A_NOTEBOOK, *map(str, (*folders, pickled, older))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"
 
 
 def test_importing_the_bridge_loads_neither_program():

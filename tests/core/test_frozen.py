@@ -38,7 +38,7 @@ def test_zeroing_heads_of_one_layer_frozen_takes_away_what_runs_through_each(tin
 @pytest.mark.parametrize("tiny", [*KINDS, *MLP_KINDS], ids=str)
 def test_zeroing_every_head_frozen_leaves_direct_paths_and_constants(tiny):
     recording = record(tiny_model(tiny), [1, 2, 3, 4])
-    weights, target = recording.weights, Target(3, 2, "w2")
+    weights = recording.weights
     heads = [Head(layer, head) for layer in range(tiny.n_layers) for head in range(tiny.n_heads)]
     left = run_frozen(recording, frozenset(heads)).logits[3, 2]
     stream = recording.embedding[3] + weights.b_O.sum(0)  # [d_model]

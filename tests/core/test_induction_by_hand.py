@@ -26,6 +26,7 @@ from circuitview.core.hand_built import (
     hand_built,
 )
 from circuitview.core.hand_built_cards import INDUCTION_CARD
+from circuitview.core.names import Head
 from circuitview.core.ov import strongest_head
 from tests.reference import Oracle
 
@@ -124,7 +125,7 @@ def test_induction_head_is_the_strongest_and_finds_its_key_through_the_other(mod
     key = wrote @ weights.W_K[1, 0]
     query = weights.W_E[recording.tokens[9]] @ weights.W_Q[1, 0]
     assert float(query @ key) / weights.config.score_scale == pytest.approx(MATCH, abs=1e-6)
-    assert float(recording.scores[1, 0, 9, 4]) == pytest.approx(MATCH, abs=1e-6)
+    assert float(model.scores(recording, Head(1, 0))[9, 4]) == pytest.approx(MATCH, abs=1e-6)
     assert float(recording.pattern[1, 0, 9, 4]) == pytest.approx(1.0, abs=LEAK)
 
 

@@ -1,5 +1,7 @@
 """The largest of very many paths: what is listed is right, and nothing is lost beside it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,11 @@ from hypothesis import strategies as st
 
 from circuitview.core import hops, largest
 from circuitview.core.expansion import expand
-from circuitview.core.largest import enumerate_worth
-from circuitview.core.names import TOKEN, Head
+from circuitview.core.largest import enumerate_contributions
+from circuitview.core.names import TOKEN, CircuitviewError, Head
 from circuitview.core.path import Path, count_chains
 from circuitview.core.path_vectors import path_vectors
+from circuitview.core.runner import run
 from circuitview.core.target import Target
 from tests.core.strategies import steady, targets, tinies_and_tokens
 from tests.tiny_models import Tiny, record, tiny_model
@@ -55,7 +58,7 @@ def test_enumeration_reaches_every_chain_once_and_each_source_below_it(most):
     tiny = Tiny(n_layers=5, n_heads=2, d_model=12)
     recording = record(tiny_model(tiny), [1, 2, 3, 4])
     seen = []
-    for step, worth, sources, tails in enumerate_worth(recording, Target(3, 2, "w2"), most):
+    for step, worth, sources, tails in enumerate_contributions(recording, Target(3, 2, "w2"), most):
         heads = [()] if step is None else [(Head(step.layer, head),) for head in range(2)]
         for head_place, head in enumerate(heads):
             for tail_place, tail in enumerate(tails):
@@ -86,30 +89,43 @@ def test_both_ways_of_projecting_and_any_room_give_the_same_worth(room, monkeypa
 
         with monkeypatch.context() as patch:
             patch.setattr("circuitview.core.largest.layer_below", forced)
-            found = list(enumerate_worth(recording, Target(4, 2, "w2"), 3))
+            found = list(enumerate_contributions(recording, Target(4, 2, "w2"), 3))
         worths.append(torch.cat([worth.flatten() for _, worth, _, _ in found]))
     assert torch.allclose(*worths, rtol=0, atol=1e-12 * float(worths[0].abs().max()))
 
 
-def test_a_long_path_that_dwarfs_the_others_is_found():
-    """Five layers, of whose heads those that lie on 0.1 > 1.0 > 2.1 > 3.0 alone write much."""
-    from dataclasses import replace
-
-    from circuitview.core.runner import run
-
-    tiny = Tiny(n_layers=5, n_heads=2, d_model=12, normalization_type=None, biases=False)
-    weights = tiny_model(tiny).exact
-    W_O = weights.W_O.clone() * 1e-3
-    for layer, head in ((0, 1), (1, 0), (2, 1), (3, 0)):
-        W_O[layer, head] *= 1e5
-    recording = run(
-        replace(weights, W_O=W_O, W_U=weights.W_U), record(tiny_model(tiny), [1, 2, 3]).prompt
+@pytest.mark.parametrize("n_layers", [5, 9])
+def test_a_path_that_dwarfs_the_others_is_found_however_long(n_layers):
+    """Of all heads those that lie on one chain, one in every layer but the last, alone write
+    much."""
+    tiny = Tiny(
+        n_layers=n_layers, n_heads=2, d_model=12, normalization_type=None, biases=False, n_ctx=4
     )
+    weights = tiny_model(tiny).exact
+    chain = tuple(Head(layer, layer % 2) for layer in range(n_layers - 1))
+    W_O = weights.W_O.clone() * 1e-3
+    for head in chain:
+        W_O[head.layer, head.head] *= 1e5
+    prompt = record(tiny_model(tiny), [1, 2, 3]).prompt
+    recording = run(replace(weights, W_O=W_O), prompt)
     found = expand(recording, Target(2, 1, "w1"), listed=10, few=0)
-    chain = (Head(0, 1), Head(1, 0), Head(2, 1), Head(3, 0))
     assert found.terms[0].path.steps == chain
     assert Path(TOKEN, chain) in found.paths
     assert found.balanced
+
+
+def test_the_search_stops_where_nothing_promises_more_than_what_is_kept(monkeypatch):
+    tiny = Tiny(n_layers=6, n_heads=2, d_model=12)
+    weights = tiny_model(tiny).exact
+    prompt = record(tiny_model(tiny), [1, 2, 3]).prompt
+    faint = run(replace(weights, W_O=weights.W_O * 1e-6), prompt)
+    looked = []
+    ready = largest._take_apart
+    monkeypatch.setattr(largest, "_take_apart", lambda *given: looked.append(ready(*given)))
+    assert expand(faint, Target(2, 1, "w1"), listed=5, few=0).balanced
+    assert not looked
+    expand(run(weights, prompt), Target(2, 1, "w1"), listed=5, few=0)
+    assert looked, "with heads that write much there is something to look for"
 
 
 def test_what_is_searched_does_not_depend_on_the_process():
@@ -132,3 +148,10 @@ def test_counts_of_what_is_not_listed_add_up_beyond_64_bits():
     deep = [path for path in found.paths if len(path.steps) > 2]
     assert longest > 2, "a model with large longer paths has some in its list"
     assert len(deep) == len(set(deep))
+
+
+@pytest.mark.parametrize("listed", [0, -1])
+def test_listing_no_path_at_all_is_refused_in_one_line(listed):
+    recording = record(tiny_model(Tiny()), [1, 2, 3])
+    with pytest.raises(CircuitviewError, match="list 1 or more"):
+        expand(recording, Target(2, 1, "w1"), listed=listed, few=0)

@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from circuitview.core.checkpoint import legacy
+from circuitview.core.checkpoint import legacy, open_model
+from circuitview.core.formats import format_of_folder
 from circuitview.core.names import CircuitviewError
 from tests.native_model import native_of
 from tests.reference import Oracle
@@ -43,7 +44,7 @@ def logits_of_oracle(tmp_path, tiny, tokens):
 )
 def test_a_folder_runs_like_the_oracle(tiny, tmp_path):
     folder = build_legacy(tmp_path / "legacy", tiny)
-    assert legacy.recognises(folder)
+    assert format_of_folder(folder) == "legacy"
     model = legacy.open_legacy(folder, "mine")
     tokens = [1, 5, 2, 2, 7]
     ours = record(model, tokens).logits.numpy()
@@ -117,7 +118,7 @@ def test_the_only_weights_file_is_taken_whatever_its_name(tmp_path, file):
         save_file(state_dict(Tiny()), folder / file)
     else:
         torch.save(state_dict(Tiny()), folder / file)
-    assert legacy.recognises(folder)
+    assert format_of_folder(folder) == "legacy"
     assert legacy.open_legacy(folder, "x").config.n_layers == 2
 
 
@@ -301,10 +302,16 @@ def test_a_file_that_changed_since_is_not_mixed_with_what_was_read(tmp_path):
 def test_a_folder_that_lacks_half_is_not_recognised(tmp_path, name):
     folder = build_legacy(tmp_path, Tiny())
     (folder / name).unlink()
-    assert not legacy.recognises(folder)
+    assert format_of_folder(folder) != "legacy"
 
 
 def test_a_hugging_face_config_is_not_recognised(tmp_path):
     folder = build_legacy(tmp_path, Tiny())
     (folder / "config.json").write_text('{"model_type": "gpt2", "n_layer": 2, "n_embd": 12}')
-    assert not legacy.recognises(folder)
+    assert format_of_folder(folder) != "legacy"
+
+
+def test_a_tokenizer_of_nobody_is_a_line(tmp_path):
+    folder = build_legacy(tmp_path, Tiny())
+    with pytest.raises(CircuitviewError, match=r"nobody-of-that-name/y: .*tokenizer"):
+        open_model(folder, tokenizer="~nobody-of-that-name/y")

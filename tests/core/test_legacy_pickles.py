@@ -126,3 +126,31 @@ def test_content_that_is_no_state_dict(tmp_path, content, words):
 def test_a_torchscript_program_is_refused(tmp_path):
     torch.jit.script(torch.nn.Linear(2, 2)).save(str(tmp_path / "a.pt"))
     assert "TorchScript" in refusal(tmp_path / "a.pt")
+
+
+def test_a_zip_that_would_fill_the_memory_is_not_read(tmp_path):
+    torch.save(STATE, tmp_path / "a.pth")
+    bomb = tmp_path / "bomb.pth"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb/data.pkl", b"N" * 10**8)
+        archive.writestr("bomb/version", "3")
+    assert bomb.stat().st_size < 10**6
+    message = refusal(bomb)
+    assert "100 MB once it is unpacked" in message
+    assert read_pickle(tmp_path / "a.pth").arrays.keys() == STATE.keys()
+
+
+def test_arrays_that_are_packed_are_not_read_as_they_are(tmp_path):
+    torch.save(STATE, tmp_path / "a.pth")
+    with (
+        zipfile.ZipFile(tmp_path / "a.pth") as plain,
+        zipfile.ZipFile(tmp_path / "packed.pth", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in plain.namelist():
+            packed.writestr(name, plain.read(name))
+    assert "a packed zip file" in refusal(tmp_path / "packed.pth")
+
+
+def test_arrays_without_numbers_are_named(tmp_path):
+    torch.save({name: array.to("meta") for name, array in STATE.items()}, tmp_path / "a.pth")
+    assert "embed.W_E has a shape and no numbers (a meta tensor)" in refusal(tmp_path / "a.pth")

@@ -31,6 +31,22 @@ def test_parts_are_added_up(tmp_path):
     assert parts.size == whole.size
 
 
+def test_need_follows_the_precision_that_is_asked(tmp_path):
+    folder = build_bundle(tmp_path / "bundle", TINY)
+    need = memory_need(folder, "float64")
+    assert need == Need("bundle", 8 * COUNT, "float64")
+    llama = save_family("llama", tmp_path / "llama")
+    assert memory_need(llama, "float64") == memory_need(llama)  # it runs in float32 only
+
+
+def test_float64_is_refused_by_its_own_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 12 * COUNT)
+    folder = build_bundle(tmp_path / "bundle", TINY)
+    memory_need(folder).require_free()
+    with pytest.raises(TooLargeError, match="of memory in float64"):
+        memory_need(folder, "float64").require_free()
+
+
 def test_pickle_counts_by_its_size(tmp_path):
     folder = build_legacy(tmp_path / "legacy", TINY)
     size = (folder / "model_final.pth").stat().st_size

@@ -1,4 +1,5 @@
-"""Opening a model costs its folded weights and little else, whatever its file's form."""
+"""Opening a model costs its folded weights and little else, its check included, whatever its
+file's form and the precision asked."""
 
 import json
 import subprocess
@@ -22,15 +23,11 @@ from pathlib import Path
 def memory(key):
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
-import circuitview.core.expansion
-from circuitview.core.checkpoint import bundle, legacy
-folder = Path(sys.argv[1])
+import circuitview.core.check, circuitview.core.checkpoint.legacy
+from circuitview.core.checkpoint import open_model
+folder, dtype = Path(sys.argv[1]), sys.argv[2]
 before = memory("VmRSS")
-if bundle.recognises(folder):
-    model = bundle.open_bundle(folder, "big")
-else:
-    model = legacy.open_legacy(folder, "big")
-model.weights("float32")
+open_model(folder, dtype=dtype).weights(dtype)
 print(memory("VmHWM") - before)
 """
 
@@ -38,9 +35,10 @@ print(memory("VmHWM") - before)
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's count is Linux's")
 @pytest.mark.parametrize("form", ["bundle", "half", "newer pickle", "older pickle"])
-def test_opening_needs_at_most_twice_the_models_size(form, tmp_path):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_opening_needs_at_most_twice_the_models_size(form, dtype, tmp_path):
     arrays = state_dict(_TINY, torch.float16 if form == "half" else torch.float32)
-    size = 4 * sum(array.numel() for array in arrays.values())
+    size = (4 if dtype == "float32" else 8) * sum(array.numel() for array in arrays.values())
     (tmp_path / "config.json").write_text(json.dumps(_TINY.config))
     word_tokenizer(_TINY.d_vocab).save(str(tmp_path / "tokenizer.json"))
     if form in ("bundle", "half"):
@@ -50,7 +48,10 @@ def test_opening_needs_at_most_twice_the_models_size(form, tmp_path):
         newer = form == "newer pickle"
         torch.save(arrays, tmp_path / "model_final.pth", _use_new_zipfile_serialization=newer)
     done = subprocess.run(
-        [sys.executable, "-c", _OPEN, str(tmp_path)], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", _OPEN, str(tmp_path), dtype],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     needed = int(done.stdout)

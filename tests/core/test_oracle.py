@@ -7,7 +7,9 @@ import pytest
 
 from circuitview.core.checkpoint import open_model
 from circuitview.core.expansion import expand
+from circuitview.core.names import Head
 from circuitview.core.path_vectors import path_vectors
+from circuitview.core.runner import head_scores
 from circuitview.core.target import Target
 from tests.reference import Oracle
 from tests.tiny_models import KINDS, MLP_KINDS, Tiny, build_bundle, record
@@ -34,14 +36,17 @@ def case(request, tmp_path):
     rng = np.random.default_rng(tiny.seed)
     tokens = rng.integers(0, tiny.d_vocab, 6).tolist()
     oracle = Oracle(folder)
-    return oracle, oracle.run(tokens), tokens, record(open_model(folder), tokens)
+    return oracle, oracle.run(tokens), tokens, record(open_model(folder, dtype="float64"), tokens)
 
 
 def test_forward_pass_agrees_with_the_unfolded_oracle(case):
     oracle, run, _, recording = case
     assert np.abs(recording.logits.numpy() - run.logits).max() <= CLOSE
     assert np.abs(recording.pattern.numpy() - run.pattern).max() <= CLOSE
-    assert np.abs(recording.scores.numpy() - run.scores).max() <= CLOSE
+    for layer, of_layer in enumerate(run.scores):
+        for head, expected in enumerate(of_layer):
+            scores = head_scores(recording.weights, recording, Head(layer, head))
+            assert np.abs(scores.numpy() - expected).max() <= CLOSE
     assert np.abs(recording.ln_scale.numpy() - run.scale).max() <= CLOSE
     assert np.abs(recording.final_scale.numpy() - run.final_scale).max() <= CLOSE
     if recording.mlp_out is not None:

@@ -1,7 +1,6 @@
 """Where a named model is, and which format is opened there."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,9 @@ import torch
 from safetensors.torch import save_file
 
 from circuitview.core.checkpoint import needs_answers, open_model
+from circuitview.core.memory import memory_need
 from circuitview.core.names import CircuitviewError
-from circuitview.core.places import find_place, folder_name, hub_cache
+from circuitview.core.places import cached_folder, find_place, folder_name, hub_cache
 from tests.hf_families import save_family
 from tests.tiny_models import Tiny, build_bundle, build_legacy, state_dict, word_tokenizer
 
@@ -22,11 +22,6 @@ def hub(tmp_path, monkeypatch):
     """A Hugging Face cache with one model in it."""
     cache = tmp_path / "hub"
     monkeypatch.setenv("HF_HUB_CACHE", str(cache))
-    # Read once, where huggingface_hub was imported by an earlier test.
-    if "huggingface_hub" in sys.modules:
-        from huggingface_hub import constants
-
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     commit = "0123456789abcdef0123456789abcdef01234567"
     home = cache / "models--lab--llama"
     save_family("llama", home / "snapshots" / commit)
@@ -58,6 +53,18 @@ def test_folder_in_the_cache_has_the_models_name(hub):
     snapshot = next((hub / "snapshots").iterdir())
     assert folder_name(snapshot) == "lab/llama"
     assert open_model(snapshot).name == "lab/llama"
+
+
+def test_version_that_counts_is_the_one_that_opens(hub):
+    """Another version that came later, as when somebody asked for it by its number."""
+    first = next((hub / "snapshots").iterdir())
+    expected = memory_need("lab/llama").size
+    other = hub / "snapshots" / ("f" * 40)
+    shutil.copytree(first, other)
+    save_file({"lm_head.weight": torch.zeros(3)}, other / "model.safetensors")
+    assert cached_folder("lab/llama") == first
+    assert memory_need("lab/llama").size == expected
+    assert open_model("lab/llama").folder == first
 
 
 def test_cached_model_without_files_is_refused(hub):
@@ -174,3 +181,17 @@ def test_model_that_does_not_fit_while_it_is_read_is_a_line(tmp_path, monkeypatc
     monkeypatch.setattr("circuitview.core.checkpoint.bundle.open_bundle", fail)
     with pytest.raises(CircuitviewError, match="does not fit into memory; close other programs"):
         open_model(build_bundle(tmp_path / "bundle", TINY))
+
+
+def test_cached_folder_of_transformer_lens_opens_by_its_name(hub, tmp_path):
+    folder = build_legacy(tmp_path / "legacy", Tiny())
+    versions = hub.parent / "models--lab--legacy"
+    (versions / "refs").mkdir(parents=True)
+    (versions / "refs" / "main").write_text("c1")
+    shutil.copytree(folder, versions / "snapshots" / "c1")
+    opened = open_model("lab/legacy", tokenizer="numbers")
+    assert opened.name == "lab/legacy"
+    assert opened.tokenizer.encode("1 2", prepend_bos=False) == (1, 2)
+    (versions / "refs" / "main").write_bytes(b"\xff\xfe")
+    with pytest.raises(CircuitviewError, match="has no whole version of it"):
+        open_model("lab/legacy")

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from circuitview.core import runner
 from circuitview.core.activations import activation
 from circuitview.core.checkpoint.bundle import open_bundle, write_bundle
-from circuitview.core.config import ACTIVATIONS
+from circuitview.core.config import ACTIVATIONS, ELEMENTWISE
 from circuitview.core.edits import Edits
 from circuitview.core.names import CircuitviewError, Head
 from circuitview.core.observation import LayerOutputs
@@ -22,10 +23,10 @@ _WITH_MLPS = [kind for kind in _KINDS if kind.act_fn]
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_every_nonlinearity_says_rightly_whether_neurons_mix(name):
-    act, by_neuron = activation(name, 1e-5)
+    act = activation(name, 1e-5)
     x = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
     moved = torch.tensor([0.5, -1.0, 3.0], dtype=torch.float64)
-    assert torch.equal(act(x)[:2], act(moved)[:2]) == by_neuron
+    assert torch.equal(act(x)[:2], act(moved)[:2]) == (name in ELEMENTWISE)
     assert act(x).dtype == torch.float64
 
 
@@ -36,7 +37,7 @@ def test_float32_agrees_with_float64(tiny):
     assert narrow.logits.dtype == torch.float32
     largest = wide.logits.abs().max()
     assert (wide.logits - narrow.logits).abs().max() <= 1e-5 * largest
-    assert bool(model.weights("float32").mlps) == bool(model.exact.mlps)
+    assert bool(model.weights("float32").mlps) == bool(model.exact.mlps) == model.carries_mlps
 
 
 @pytest.mark.parametrize("tiny", _KINDS, ids=str)
@@ -50,6 +51,43 @@ def test_what_is_observed_adds_up_layer_by_layer(tiny):
         between = tiny.act_fn is not None and not tiny.parallel_attn_mlp
         assert (layer.resid_mid is not None) == between
     assert torch.equal(observed.logits, record(model, TOKENS, "float32").logits)
+
+
+def test_what_is_observed_is_what_the_run_did_and_not_made_anew(monkeypatch):
+    """As if what attention writes were another number each time it is asked for."""
+    real, calls = runner._written, []
+
+    def written(*given):
+        calls.append(None)
+        return real(*given) + 0.5 * len(calls)
+
+    monkeypatch.setattr(runner, "_written", written)
+    tiny = next(kind for kind in _WITH_MLPS if not kind.parallel_attn_mlp)
+    model = tiny_model(tiny)
+    observed = model.observe(record(tiny_model(tiny), TOKENS).prompt, "float64")
+    for layer in observed.layers:
+        between = layer.resid_pre + layer.attn_out
+        assert (between - layer.resid_mid).abs().max() <= CLOSE
+        assert (layer.resid_mid + layer.mlp_out - layer.resid_post).abs().max() <= CLOSE
+
+
+def test_a_run_keeps_one_table_of_every_head_and_no_scores():
+    recording = record(tiny_model(_WITH_MLPS[0]), TOKENS)
+    shape = recording.pattern.shape
+    held = [name for name, value in vars(recording).items() if getattr(value, "shape", 0) == shape]
+    assert held == ["pattern"]
+
+
+@pytest.mark.parametrize("tiny", _KINDS, ids=str)
+def test_scores_of_one_head_give_its_pattern_back(tiny):
+    model = tiny_model(tiny)
+    recording = record(model, TOKENS)
+    future = torch.ones(len(TOKENS), len(TOKENS), dtype=torch.bool).triu(1)
+    for head in (Head(0, 0), Head(1, tiny.n_heads - 1)):
+        scores = model.scores(recording, head)
+        assert not scores[future].any()
+        pattern = scores.masked_fill(future, -torch.inf).softmax(-1)
+        assert (pattern - recording.pattern[head.layer, head.head]).abs().max() <= CLOSE
 
 
 def _off(layer: LayerOutputs) -> float:

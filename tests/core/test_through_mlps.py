@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from circuitview.core import through_mlps
 from circuitview.core.expansion import expand
 from circuitview.core.mlp import MLP
 from circuitview.core.names import CircuitviewError, Head, Mlp, Source
@@ -90,6 +91,18 @@ def test_every_term_is_what_its_path_writes_forwards(case, through_mlps):
         worth = forwards(recording, term.path, target)
         assert abs(term.contribution - worth) <= CLOSE * found.scale, str(term.path)
         assert abs(term.by_source.sum() - term.contribution) <= 1e-13 * found.scale
+
+
+def test_chains_come_to_the_neurons_a_few_at_a_time_with_the_same_result(monkeypatch):
+    recording = record(tiny_model(replace(CARRIED[0], n_layers=3, n_heads=2)), [1, 2, 3, 4])
+    target = Target(3, 2, "w2")
+    whole = expand(recording, target, through_mlps=True)
+    monkeypatch.setattr(through_mlps, "_ROOM", 1)
+    parts = expand(recording, target, through_mlps=True)
+    assert len(parts.paths) == len(set(parts.paths)) == whole.n_paths
+    for path, contribution in zip(parts.paths, parts.contributions, strict=True):
+        close = 1e-13 * whole.scale  # the same products, summed in another order
+        assert abs(whole.term(path).contribution - contribution) <= close
 
 
 @steady

@@ -1,5 +1,8 @@
 """Labels on which no two tokens look alike; BOS once and never twice."""
 
+import json
+import os
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +10,13 @@ from tokenizers import Tokenizer as HuggingFaceTokenizer
 from tokenizers import decoders, models, pre_tokenizers
 
 from circuitview.core.names import CircuitviewError
-from circuitview.core.tokenizer import Tokenizer, train_tokenizer, visible
+from circuitview.core.tokenizer import (
+    Tokenizer,
+    asked,
+    open_tokenizer,
+    train_tokenizer,
+    visible,
+)
 from tests.tiny_models import BOS, byte_tokenizer, word_tokenizer
 
 # "Ġ" is the byte-level spelling of a space.
@@ -198,3 +207,45 @@ def test_trained_tokenizer_starts_with_bos_and_encodes_any_text(tmp_path):
     assert len(set(tokenizer.labels)) == 270
     ids = tokenizer.encode("नमस्ते 😀\n", False)
     assert b"".join(tokenizer.token_bytes(token) for token in ids).decode() == "नमस्ते 😀\n"
+
+
+# Faults of the library's Rust code, which are no Exception: when a file is read, and when a text
+# is encoded.
+FAULTS = {
+    "read": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
+    "encode": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+}
+
+
+def faulty(folder, fault):
+    inner = byte_tokenizer(MERGES)
+    fields = json.loads(inner.to_str())
+    (folder / "tokenizer.json").write_text(json.dumps({**fields, **FAULTS[fault]}))
+    return folder / "tokenizer.json", inner.get_vocab_size()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_library_is_one_line_and_leaves_no_words_of_its_own(fault, tmp_path, capfd):
+    path, d_vocab = faulty(tmp_path, fault)
+    with pytest.raises(CircuitviewError) as caught:
+        open_tokenizer(path, 0, d_vocab)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    os.write(2, b"still there")  # what others write is heard again
+    assert capfd.readouterr().err == "still there"
+
+
+def test_a_fault_while_a_text_is_encoded_is_a_line(tmp_path):
+    path, d_vocab = faulty(tmp_path, "encode")
+    inner = HuggingFaceTokenizer.from_file(str(path))
+    with pytest.raises(CircuitviewError, match="can't encode 'tea'"):
+        Tokenizer(inner, 0, d_vocab).encode("tea")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
+def test_what_is_no_fault_of_the_library_goes_on(error):
+    def stop():
+        raise error
+
+    with pytest.raises(error):
+        asked(stop)

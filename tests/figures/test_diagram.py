@@ -20,6 +20,7 @@ from circuitview.figures.svg import svg
 from circuitview.figures.theme import DARK, LIGHT
 from circuitview.gui.floor_bar import hidden_text
 from circuitview.session.state import Results, Selection, Snapshot, State
+from tests.figures.diagram_words import require_apart, word_boxes
 from tests.tiny_models import Tiny, record, tiny_model
 
 FRAME = Frame(left=80, top=40, right=1100, bottom=640, gap=16)
@@ -182,10 +183,20 @@ def test_any_model_fits_its_frame_and_no_nodes_overlap(tiny, size):
 
 def test_labels_do_not_lie_on_one_another(two_layers):
     for size in ((1280, 720), (900, 560), (760, 430), (1920, 1080)):
-        figure = diagram_figure(two_layers, theme=LIGHT, width=size[0], height=size[1])
-        boxes = [(item.text, bounds(item)) for item in walk(figure) if isinstance(item, Text)]
-        for (one, a), (other, b) in itertools.combinations(boxes, 2):
-            assert not a.overlaps(b), f"{one!r} lies on {other!r} at {size}"
+        require_apart(diagram_figure(two_layers, theme=LIGHT, width=size[0], height=size[1]))
+
+
+def test_large_numbers_beside_the_tokens_do_not_reach_their_names(two_layers):
+    sums = two_layers.orders.sums * 400
+    large = replace(two_layers, orders=replace(two_layers.orders, sums=sums))
+    for size in ((1280, 720), (760, 430)):
+        figure = diagram_figure(large, theme=LIGHT, width=size[0], height=size[1])
+        bar = next(g for g in groups(figure) if isinstance(g.data, SourceToken) and g.id)
+        words = [one for one in word_boxes(figure) if one[1].right < bounds(bar.items[0]).left]
+        assert any(len(text) >= len("+100.00") for text, _ in words)
+        for (one, a), (other, b) in itertools.combinations(words, 2):
+            assert not a.overlaps(b), f"{one!r} lies on {other!r}"
+        assert min(box.left for _, box in words) >= 0
 
 
 def deep_diagram(width: float, height: float) -> Figure:
@@ -195,9 +206,7 @@ def deep_diagram(width: float, height: float) -> Figure:
 
 @pytest.mark.parametrize("size", [(900, 560), (1280, 720), (1600, 1000)])
 def test_columns_of_a_deep_model_do_not_write_over_one_another(size):
-    boxes = [(i.text, bounds(i)) for i in walk(deep_diagram(*size)) if isinstance(i, Text)]
-    for (one, a), (other, b) in itertools.combinations(boxes, 2):
-        assert not a.overlaps(b), f"{one!r} lies on {other!r}"
+    require_apart(deep_diagram(*size))
 
 
 @pytest.mark.parametrize(("wide", "cut"), [(420, True), (1280, False)])

@@ -1,6 +1,5 @@
 """The columns of a diagram of stacks where there are MLPs, and one layer of a deep model alone."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +13,10 @@ from circuitview.figures.diagram import Diagram, diagram_figure
 from circuitview.figures.diagram.geometry import AllLayers, Elsewhere, Frame
 from circuitview.figures.diagram.layout import lay_out
 from circuitview.figures.diagram.shown import touches
-from circuitview.figures.figure import Text, bounds, groups, texts, walk
+from circuitview.figures.figure import bounds, groups, texts
 from circuitview.figures.theme import LIGHT
 from circuitview.session.state import Selection
+from tests.figures.diagram_words import require_apart
 from tests.tiny_models import Tiny, record, tiny_model
 
 FRAME = Frame(left=80, top=40, right=1100, bottom=640, gap=16)
@@ -89,13 +89,7 @@ def test_bands_add_up_and_words_do_not_collide_with_mlps(through, parallel):
     assert sum(band.value for band in layout.bands) == pytest.approx(found.total, abs=1e-9)
     assert {b.what for b in layout.bands if isinstance(b.what, Path)} == set(found.paths)
     for size in ((760, 430), (1280, 720)):
-        no_collisions(diagram_figure(found, theme=LIGHT, width=size[0], height=size[1]))
-
-
-def no_collisions(figure) -> None:
-    boxes = [(item.text, bounds(item)) for item in walk(figure) if isinstance(item, Text)]
-    for (one, a), (other, b) in itertools.combinations(boxes, 2):
-        assert not a.overlaps(b), f"{one!r} lies on {other!r}"
+        require_apart(diagram_figure(found, theme=LIGHT, width=size[0], height=size[1]))
 
 
 @pytest.fixture(scope="module", params=["sources", "through", "parallel"])
@@ -117,7 +111,7 @@ def test_one_layer_alone_draws_what_touches_it_and_the_exact_rest(deep, layer):
     assert heads == {
         Head(layer, head): pytest.approx(deep.nets[Head(layer, head)]) for head in range(3)
     }
-    no_collisions(diagram.picture(Selection()).figure)
+    require_apart(diagram.picture(Selection()).figure)
 
 
 def test_what_enters_and_leaves_a_layer_is_grouped_by_layer(deep):
@@ -146,7 +140,7 @@ def test_many_heads_and_layers_beside_one_layer_do_not_write_over_one_another(si
     )
     for layer in (1, 12, 23):
         figure = diagram_figure(wide, theme=LIGHT, width=size[0], height=size[1], layer=layer)
-        no_collisions(figure)
+        require_apart(figure)
         box = bounds(figure.items)
         assert box.top >= 0
         assert box.bottom <= size[1]

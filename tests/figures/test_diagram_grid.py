@@ -14,14 +14,16 @@ from circuitview.core.target import Target
 from circuitview.figures.diagram import Diagram, count, diagram_figure, shown_paths
 from circuitview.figures.diagram.geometry import Frame, LayerHeading, SourceToken
 from circuitview.figures.diagram.grid import lay_out_grid
-from circuitview.figures.diagram.lane import Ride, stack
+from circuitview.figures.diagram.lane import stack
 from circuitview.figures.diagram.overview import layer_bars, order_bars
-from circuitview.figures.diagram.words import expansion_name
-from circuitview.figures.figure import Text, bounds, groups, texts, walk
+from circuitview.figures.diagram.picture import Bands
+from circuitview.figures.diagram.words import brief_count, expansion_name
+from circuitview.figures.figure import Group, bounds, groups, texts
 from circuitview.figures.svg import svg
 from circuitview.figures.theme import DARK, LIGHT
 from circuitview.gui.floor_bar import hidden_text
 from circuitview.session.state import Results, Selection, Snapshot, State
+from tests.figures.diagram_words import require_apart
 from tests.tiny_models import Tiny, record, tiny_model
 
 FRAME = Frame(left=140, top=40, right=1100, bottom=540, gap=16)
@@ -110,18 +112,31 @@ def test_any_shape_fits_and_its_words_do_not_collide(shape, size):
     assert box.top >= 0
     assert box.right <= size[0]
     assert box.bottom <= size[1]
-    boxes = [(item.text, bounds(item)) for item in walk(figure) if isinstance(item, Text)]
-    for (one, a), (other, b) in itertools.combinations(boxes, 2):
-        assert not a.overlaps(b), f"{one!r} lies on {other!r}"
+    require_apart(figure)
 
 
-_SHAPED: dict[Tiny, Expansion] = {}
+_SHAPED: dict[tuple[Tiny, bool, int], Expansion] = {}
 
 
-def shaped(tiny: Tiny) -> Expansion:
-    if tiny not in _SHAPED:
-        _SHAPED[tiny] = expansion(tiny, n=6, listed=40)
-    return _SHAPED[tiny]
+def shaped(tiny: Tiny, through_mlps: bool = False, n: int = 6) -> Expansion:
+    key = tiny, through_mlps, n
+    if key not in _SHAPED:
+        _SHAPED[key] = expansion(tiny, through_mlps, n=n, listed=40)
+    return _SHAPED[key]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (9_504, "9,504"),
+        (23_298_085_122_481, "2 × 10¹³"),
+        (1_100_000, "10⁶"),
+        (9_960_000, "10⁷"),
+        (13**48, "3 × 10⁵³"),
+    ],
+)
+def test_a_count_in_little_room_has_one_digit(number, words):
+    assert brief_count(number) == words
 
 
 def test_cells_do_not_overlap_and_stand_under_the_lane(deep):
@@ -173,6 +188,21 @@ def test_a_selection_keeps_the_bands_and_draws_each_picked_one_once():
     assert {group.data for group in picked.picked} == through
     drawn = [group.data for group in groups(picked.figure) if isinstance(group.data, Path)]
     assert len(drawn) == len(set(drawn)) == len(found.paths)
+
+
+def test_bands_are_made_when_asked_for_and_once():
+    made = []
+
+    def make(place: int) -> Group:
+        made.append(place)
+        return Group((), id=str(place))
+
+    bands = Bands(5, make)
+    assert (len(bands), made) == (5, [])
+    assert bands[-1] is bands[4]
+    assert [band.id for band in bands[1:3]] == ["1", "2"]
+    assert [band.id for band in bands] == ["0", "1", "2", "3", "4"]
+    assert made == [4, 1, 2, 0, 3]
 
 
 def test_another_theme_keeps_the_layout():
@@ -252,19 +282,15 @@ def test_layer_headings_can_be_pointed_at(deep):
 
 def test_rides_in_the_lane_do_not_lie_on_one_another():
     rng = np.random.default_rng(0)
-    starts = rng.uniform(0, 900, 200)
-    rides = [
-        Ride(float(start), float(start + length), float(size))
-        for start, length, size in zip(
-            starts, rng.uniform(20, 600, 200), rng.exponential(0.2, 200), strict=True
-        )
-    ]
-    depth = stack(rides)
-    for one, other in itertools.combinations(rides, 2):
-        if one.start < other.end and other.start < one.end:
-            assert abs(one.middle - other.middle) >= (one.size + other.size) / 2 - 1e-9
-    assert max(ride.middle + ride.size / 2 for ride in rides) == pytest.approx(depth)
-    assert stack([]) == 0.0
+    start, size = rng.uniform(0, 900, 200), rng.exponential(0.2, 200)
+    end = start + rng.uniform(20, 600, 200)
+    middle, depth = stack(start, end, size)
+    for one, other in itertools.combinations(range(200), 2):
+        if start[one] < end[other] and start[other] < end[one]:
+            apart = abs(middle[one] - middle[other])
+            assert apart >= (size[one] + size[other]) / 2 - 1e-9
+    assert (middle + size / 2).max() == pytest.approx(depth)
+    assert stack(start[:0], end[:0], size[:0])[1] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -207,3 +207,27 @@ def test_worker_runs_in_inference_mode(qtbot):
     jobs.shutdown()
     assert heard.args == [True]
     assert not torch.is_inference_mode_enabled()
+
+
+def test_worker_survives_what_is_no_exception(qtbot, jobs, caplog):
+    class Fault(BaseException):
+        pass
+
+    def break_down():
+        raise Fault("index out of bounds")
+
+    def break_down_later():
+        yield Progress(1, 2)
+        raise Fault("later")
+
+    for work, words in ((break_down, "index out of bounds"), (break_down_later, "later")):
+        job = jobs.start(work)
+        with qtbot.waitSignal(job.failed) as heard:
+            pass
+        assert words in heard.args[0].text
+        assert not heard.args[0].expected
+    job = jobs.start(lambda: 3)
+    with qtbot.waitSignal(job.finished) as heard:
+        pass
+    assert heard.args == [3]
+    assert len(caplog.records) == 2

@@ -11,8 +11,9 @@ from circuitview.core import memory
 from circuitview.gui.app import Asked, first_state
 from circuitview.gui.opening import dropped_model
 from circuitview.session.settings import Answers, Settings
+from circuitview.session.state import State
 from tests.broken_checkpoints import CASES, TRACE
-from tests.gui.conftest import MODEL, WAIT, ask
+from tests.gui.conftest import MODEL, PROMPT, WAIT, ask
 from tests.hf_families import save_family
 from tests.tiny_models import MLP_KINDS, Tiny, build_bundle, state_dict, word_tokenizer
 
@@ -158,7 +159,6 @@ def test_scores_are_computed_where_the_run_kept_none(qtbot, window, families):
     ask(qtbot, window.document, lambda state: replace(state, heatmap_mode="scores"))
     snapshot = window.document.snapshot
     assert snapshot.failure is None
-    assert snapshot.results.expansion.recording.scores is None
     assert snapshot.results.heatmap.shape[0] == len(snapshot.results.expansion.recording.tokens)
 
 
@@ -348,6 +348,28 @@ def test_model_that_does_not_fit_opens_all_the_same(qtbot, window, large):
     assert window.size_question.box is None  # it is open: nothing more is asked
 
 
+def test_model_that_does_not_fit_at_the_start_makes_way_and_is_asked_about(
+    qtbot, make_window, document, tmp_path, monkeypatch
+):
+    folder = build_bundle(tmp_path / "large", replace(MLP_KINDS[0], d_vocab=900))
+    window, asked = make_window(begun=False), []
+    document.too_large.connect(lambda state, why: asked.append((state.model, why)))
+    monkeypatch.setattr(
+        memory.Need, "require_free", lambda need: refuse(need) if need.name == "large" else None
+    )
+    document._state = document.state.with_model(str(folder))
+    document.start(fallback=State(model=MODEL, prompt=PROMPT))
+    qtbot.waitUntil(lambda: document.snapshot.results.expansion is not None, timeout=WAIT)
+    assert document.snapshot.results.model.name == MODEL
+    assert asked == [(str(folder), "large does not fit")]
+    assert "large does not fit" in document.snapshot.failure
+    window.size_question.box.reject()
+
+
+def refuse(need):
+    raise memory.TooLargeError(f"{need.name} does not fit")
+
+
 def test_size_is_said_while_it_opens(qtbot, window, families):
     said = []
     window.document.computing_changed.connect(said.append)
@@ -385,3 +407,16 @@ def test_cancel_shows_only_where_it_takes_long(qtbot, window):
     assert window.cancel.isVisible()
     qtbot.waitUntil(lambda: not document.computing, timeout=WAIT)
     assert not window.cancel.isVisible()
+
+
+def test_bos_box_follows_how_the_model_was_trained(qtbot, window, families):
+    assert window.prompt_bar.bos.isChecked()
+    opened(qtbot, window, families("qwen2"))  # which has a BOS token and was trained without
+    assert window.prompt_bar.bos.isEnabled()
+    assert not window.prompt_bar.bos.isChecked()
+    n = len(window.document.snapshot.results.expansion.recording.prompt)
+    with qtbot.waitSignal(window.document.changed, timeout=WAIT):
+        window.prompt_bar.bos.click()
+    labels = window.document.snapshot.results.expansion.recording.prompt.labels
+    assert (len(labels), labels[0]) == (n + 1, "BOS")
+    assert window.prompt_bar.bos.isChecked()

@@ -5,6 +5,7 @@ from PySide6.QtGui import QColor, QPalette
 
 from circuitview.figures.theme import DARK, LIGHT, contrast
 from circuitview.gui import theming
+from circuitview.gui.panels.attention import AttentionPanel
 from circuitview.gui.theming import Wardrobe, palette
 
 
@@ -17,6 +18,23 @@ def test_theme_is_switched_live_for_window_and_pictures(qtbot, qapp, window, doc
     qtbot.waitUntil(lambda: LIGHT.background in qapp.styleSheet())
     assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(LIGHT.panel)
     assert [a.data() for a in window.menus.theme_group.actions() if a.isChecked()] == ["light"]
+
+
+def test_the_choice_that_is_down_stays_tinted_when_the_style_sheet_comes(qtbot, qapp, make_window):
+    """The sheet follows the palette, and had every button look alike."""
+    window = make_window([AttentionPanel])
+    down = window.host.docks["attention"].panel.modes.button(0)
+    window.choose_theme("dark")
+    qtbot.waitUntil(lambda: DARK.background in qapp.styleSheet())
+    assert down.isChecked()
+    qtbot.waitUntil(
+        lambda: down.palette().color(QPalette.ColorRole.Button) == QColor(DARK.selection)
+    )
+    window.choose_theme("light")
+    qtbot.waitUntil(lambda: LIGHT.background in qapp.styleSheet())
+    qtbot.waitUntil(
+        lambda: down.palette().color(QPalette.ColorRole.Button) == QColor(LIGHT.selection)
+    )
 
 
 def test_system_choice_follows_the_desktop_while_running(qapp, document, monkeypatch):

@@ -1,5 +1,7 @@
 """Opening a model that can't read the prompt at hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -9,16 +11,21 @@ from circuitview.core.names import CircuitviewError, ImbalanceError
 from circuitview.session.opening import opening_steps
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import State
+from tests.hf_families import save_family
 from tests.tiny_models import Tiny, build_bundle
 
 
-def run(steps):
+def finished(steps):
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            answer = end.value
-            return answer.state, answer.results, answer.why_prompt
+            return end.value
+
+
+def run(steps):
+    answer = finished(steps)
+    return answer.state, answer.results, answer.why_prompt
 
 
 def test_prompt_that_can_be_read_stays():
@@ -69,6 +76,24 @@ def test_weights_that_do_not_add_up_are_not_taken_for_an_unknown_word(tmp_path):
     state = State(model=str(folder), prompt="I like")
     with pytest.raises(CircuitviewError, match=r"layer 2: .*numbers pass what floats can hold"):
         run(opening_steps(Pipeline(), state))
+
+
+def test_device_that_a_model_does_not_run_on_is_said(monkeypatch):
+    monkeypatch.setattr("circuitview.core.device.why_not", lambda _: None)
+    state = State(model="induction-by-hand", prompt="I like", device="cuda")
+    answer = finished(opening_steps(Pipeline(), state))
+    assert answer.notice == (
+        "induction-by-hand is run by this program's own runner: computed on cpu, not on cuda"
+    )
+    assert finished(opening_steps(Pipeline(), replace(state, device="cpu"))).notice is None
+
+
+def test_colon_in_a_name_leaves_the_notice_whole(tmp_path):
+    folder = save_family("llama", tmp_path / "lab: llama")
+    state = State(model=str(folder), prompt=" a b", dtype="float64")
+    answer = finished(opening_steps(Pipeline(), state))
+    assert answer.state.dtype == "float32"
+    assert answer.notice == "lab: llama runs in float32, not in float64: computed in float32"
 
 
 def test_imbalance_is_no_matter_of_the_prompt(monkeypatch):

@@ -1,13 +1,13 @@
 """Hugging Face folders, GGUF files and models in the Hugging Face cache, through transformer_lens.
 
 transformers reads the weights and runs the model; transformer_lens' bridge puts hooks into it.
-Neither is asked for anything from the network, and code in a checkpoint is never run. Weights are
-widened to float32. Only the modules of this package named bridge… may import either program, inside
-functions.
+Neither is asked for anything from the network (what that sets in the whole process is said at
+_stay_offline), and code in a checkpoint is never run. Weights are widened to float32. Only the
+modules of this package named bridge… may import either program, inside functions.
 """
 
+import math
 import os
-import re
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,15 +16,11 @@ from typing import Any
 
 import torch
 
-from circuitview.core.checkpoint.bridge_files import (
-    CONFIG,
-    read_json,
-    stored_dtype,
-    weight_files,
-)
+from circuitview.core.checkpoint.bridge_config import read_sizes
 from circuitview.core.checkpoint.bridge_load import (
     boot,
     load,
+    no_model,
     one_reader,
     packed_dtype,
     read_config,
@@ -35,49 +31,19 @@ from circuitview.core.checkpoint.bridge_refusals import check_block, check_field
 from circuitview.core.checkpoint.bridge_tokenizer import read_tokenizer
 from circuitview.core.checkpoint.bridge_weights import (
     matrix,
-    parallel,
     read_block_norms,
     read_value_side,
 )
-from circuitview.core.config import ModelConfig
 from circuitview.core.device import require_device
+from circuitview.core.formats import CONFIG
 from circuitview.core.names import CircuitviewError
+from circuitview.core.tokenizer import Tokenizer
+from circuitview.core.weight_files import hugging_face_weights, read_json, stored_dtype
 
-__all__ = ["cached_folder", "open_folder", "open_gguf", "recognises"]
+__all__ = ["open_folder", "open_gguf"]
 
-_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Logits; what a device may be off by, of logits of order ten.
 _DEVICE = 1e-3
-
-
-def recognises(folder: FilePath) -> bool:
-    """Whether `folder` has a config.json in Hugging Face's style: it names a class or a family."""
-    path = folder / CONFIG
-    if not path.is_file():
-        return False
-    try:
-        fields = read_json(path)
-    except CircuitviewError:
-        return False
-    return "architectures" in fields or "model_type" in fields
-
-
-def cached_folder(name: str) -> FilePath | None:
-    """Where the user's Hugging Face cache has the model `name` ("gpt2", "org/name"), or None.
-
-    HF_HOME and HF_HUB_CACHE are obeyed; nothing is downloaded.
-    """
-    if not _NAME.fullmatch(name):
-        return None
-    _stay_offline()
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        found = try_to_load_from_cache(name, CONFIG)
-    except HFValidationError:
-        return None
-    return FilePath(found).parent if isinstance(found, str) else None
 
 
 def open_folder(folder: FilePath, name: str, device: str = "cpu") -> BridgeModel:
@@ -98,7 +64,7 @@ def open_folder(folder: FilePath, name: str, device: str = "cpu") -> BridgeModel
     path = folder / CONFIG
     fields = read_json(path)
     check_fields(fields, str(path))
-    listed, files = weight_files(folder)
+    listed, files = hugging_face_weights(folder)
     stored = stored_dtype(files, fields)
     return _open(folder, name, device, listed, files, stored)
 
@@ -145,31 +111,56 @@ def _open(
         where = str(folder / CONFIG) if gguf_file is None else str(listed)
         family_has_bos = bool(getattr(adapter.cfg, "default_prepend_bos", True))
         tokenizer = read_tokenizer(folder, hf_config, gguf_file, family_has_bos)
-        hf_model = load(folder, hf_config, listed, gguf_file)
-        bridge = boot(folder, hf_model)
-        final = _final_norm(bridge, where)
-        config = _sizes(bridge, final, tokenizer.bos_token_id, where)
-        for block in bridge.blocks:
-            check_block(block, where, str(config.original_architecture))
-        norms = read_block_norms(bridge, config, where)
-        scale = _logit_scale(hf_config)
-        model = BridgeModel(
-            name=name,
-            folder=folder,
-            config=config,
-            tokenizer=tokenizer,
-            device="cpu",
-            stored=stored,
-            bridge=bridge,
-            value_side=read_value_side(bridge, config, norms, final, scale, where),
-            norms=norms,
-            final=final,
-        )
+        hf_model = load(folder, hf_config, listed, files, gguf_file)
+        try:
+            model = _hooked(folder, name, stored, hf_config, tokenizer, hf_model, where)
+        except (CircuitviewError, OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001  (numbers in a config that no code foresees)
+            raise CircuitviewError(no_model(where, error)) from None
     return model if device == "cpu" else _moved(model, device)
 
 
+def _hooked(
+    folder: FilePath,
+    name: str,
+    stored: str,
+    hf_config: Any,
+    tokenizer: Tokenizer,
+    hf_model: Any,
+    where: str,
+) -> BridgeModel:
+    """The model with hooks and its value side, on the CPU."""
+    bridge = boot(folder, hf_model)
+    final = _final_norm(bridge, where)
+    config = read_sizes(bridge, hf_config, final, tokenizer.bos_token_id, where)
+    for block in bridge.blocks:
+        check_block(block, where, str(config.original_architecture))
+    norms = read_block_norms(bridge, config, where)
+    scale = _logit_scale(hf_config, where)
+    return BridgeModel(
+        name=name,
+        folder=folder,
+        config=config,
+        tokenizer=tokenizer,
+        device="cpu",
+        stored=stored,
+        bridge=bridge,
+        value_side=read_value_side(bridge, config, norms, final, scale, where),
+        norms=norms,
+        final=final,
+    )
+
+
 def _stay_offline() -> None:
-    """Before either program is imported: they read these once."""
+    """Keep both programs off the network, in the whole process and for good: HF_HUB_OFFLINE and
+    TRANSFORMERS_OFFLINE are set in its environment, progress bars and telemetry are turned off
+    unless it says otherwise.
+
+    They are read once, when huggingface_hub is imported. Where a notebook has imported it before,
+    they come too late; so each call here is told local_files_only as well, or given what it would
+    fetch.
+    """
     os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -183,44 +174,23 @@ def _final_norm(bridge: Any, where: str) -> Norm | None:
     return read_norm(bridge.ln_final, d_model, float(bridge.cfg.eps), f"{where}: ln_final")
 
 
-def _sizes(bridge: Any, final: Norm | None, bos: int | None, where: str) -> ModelConfig:
-    """Sizes from the weights themselves, kinds from transformer_lens' config."""
-    cfg, attention = bridge.cfg, bridge.blocks[0].attn
-    n_heads = int(cfg.n_heads)
-    width, d_model = matrix(attention.o).shape
-    d_head = width // n_heads
-    kind = getattr(cfg, "positional_embedding_type", None)
-    cap = getattr(cfg, "output_logits_soft_cap", None)
-    config = ModelConfig(
-        n_layers=len(bridge.blocks),
-        n_heads=n_heads,
-        d_model=d_model,
-        d_head=d_head,
-        n_ctx=int(cfg.n_ctx),
-        d_vocab=matrix(bridge.unembed).shape[1],
-        normalization_type=None if final is None else "LN" if final.centres else "RMS",
-        positional_embedding_type="standard"
-        if "pos_embed" in bridge.adapter.component_mapping
-        else "alibi"
-        if kind == "alibi"
-        else "rotary",
-        eps=float(cfg.eps) if final is None else final.eps,
-        attn_only=False,
-        n_key_value_heads=matrix(attention.v).shape[1] // d_head,
-        parallel_attn_mlp=parallel(bridge),
-        output_logits_soft_cap=cap if cap is not None and cap > 0 else None,
-        original_architecture=str(cfg.architecture),
-        bos_token_id=bos,
-    )
-    config.check(where)
-    return config
+def _logit_scale(hf_config: Any, where: str) -> float:
+    """What the model multiplies its logits by; a run checks it against the model's own.
 
-
-def _logit_scale(hf_config: Any) -> float:
-    """What the model multiplies its logits by; a run checks it against the model's own."""
-    divisor = getattr(hf_config, "logits_scaling", None)
-    factor = getattr(hf_config, "logit_scale", None)
-    return (1.0 if factor is None else float(factor)) / (1.0 if divisor is None else float(divisor))
+    Raises:
+        CircuitviewError: where that is no number, or 0.
+    """
+    scale = 1.0
+    for name, power in (("logit_scale", 1), ("logits_scaling", -1)):
+        value = getattr(hf_config, name, None)
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or value == 0 or not math.isfinite(value):
+            raise CircuitviewError(
+                f"{where}: {name} is {str(value)[:20]}; need a number other than 0"
+            )
+        scale *= float(value) ** power
+    return scale
 
 
 def _moved(model: BridgeModel, device: str) -> BridgeModel:

@@ -5,22 +5,27 @@ has must come from the file, whole and finite. What goes wrong is said in one li
 name, whatever either program raises.
 """
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from importlib.metadata import version
 from pathlib import Path as FilePath
 from typing import Any
 
 import torch
 
-from circuitview.core.checkpoint.bridge_files import CONFIG
 from circuitview.core.checkpoint.bridge_refusals import check_fields, check_parts
+from circuitview.core.checkpoint.bridge_sizes import (
+    require_numbers,
+    require_shapes,
+    require_tables,
+)
+from circuitview.core.formats import CONFIG
 from circuitview.core.names import CircuitviewError
-
-# Buffers that older versions saved beside the weights, and that no model needs.
-_BUFFERS = re.compile(r"(\.attn\.(masked_)?bias|attention\.(masked_)?bias|rotary_emb\.inv_freq)$")
+from circuitview.core.weight_files import BUFFERS
 
 
 def read_config(
@@ -33,35 +38,69 @@ def read_config(
             exact, or it asks for more weights than there are.
     """
     import transformers
-    from transformer_lens.factories.architecture_adapter_factory import (
-        ArchitectureAdapterFactory,
-    )
-    from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_config_from_hf
-    from transformer_lens.model_bridge.sources.transformers import (
-        determine_architecture_from_hf_config,
-    )
 
+    select_adapter, architecture_of, build_config = _adapter_parts()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     path = folder / (gguf_file or CONFIG)
     more = {} if gguf_file is None else {"gguf_file": gguf_file}
+    hf_config = None
     try:
         hf_config = transformers.AutoConfig.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, **more
         )
-        architecture = determine_architecture_from_hf_config(hf_config)
-        tl_config = build_bridge_config_from_hf(hf_config, architecture, str(folder), torch.float32)
-        adapter = ArchitectureAdapterFactory.select_architecture_adapter(tl_config)
+        architecture = architecture_of(hf_config)
+        tl_config = build_config(hf_config, architecture, str(folder), torch.float32)
+        adapter = select_adapter(tl_config)
     except Exception as error:  # noqa: BLE001  (each family's code raises what it likes)
-        raise CircuitviewError(_unknown(path, error)) from None
+        raise CircuitviewError(_unknown(path, hf_config, error)) from None
     _check_sizes(adapter.cfg, path, files)
     check_fields({**hf_config.to_dict(), "architectures": [architecture]}, str(path))
     check_parts(adapter.component_mapping or {}, str(path), architecture)
     return hf_config, adapter
 
 
-def load(folder: FilePath, hf_config: Any, listed: FilePath, gguf_file: str | None) -> Any:
+def _adapter_parts() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """What picks transformer_lens' adapter of an architecture. Some of it is private there.
+
+    Raises:
+        CircuitviewError: where the version that is installed keeps it elsewhere.
+    """
+    try:
+        from transformer_lens.factories.architecture_adapter_factory import (
+            ArchitectureAdapterFactory,
+        )
+        from transformer_lens.model_bridge.sources._bridge_builder import (
+            build_bridge_config_from_hf,
+        )
+        from transformer_lens.model_bridge.sources.transformers import (
+            determine_architecture_from_hf_config,
+        )
+    except ImportError as error:
+        found = version("transformer_lens")
+        raise CircuitviewError(
+            f"transformer_lens {found} is not a version that this program knows ({error}); "
+            "install the one that it asks for: pip install --upgrade circuitview"
+        ) from None
+    select = ArchitectureAdapterFactory.select_architecture_adapter
+    return select, determine_architecture_from_hf_config, build_bridge_config_from_hf
+
+
+def load(
+    folder: FilePath,
+    hf_config: Any,
+    listed: FilePath,
+    files: tuple[FilePath, ...],
+    gguf_file: str | None,
+) -> Any:
     """The model as transformers builds it, in float32, with every weight from the file.
+
+    Args:
+        folder: where it is.
+        hf_config: transformers' config.
+        listed: the file that lists or holds the weights.
+        files: those that hold them.
+        gguf_file: the name of a GGUF file, or None.
 
     Raises:
         CircuitviewError: naming the first array that is missing, unknown, of another shape or not
@@ -69,6 +108,7 @@ def load(folder: FilePath, hf_config: Any, listed: FilePath, gguf_file: str | No
     """
     from transformers import AutoModelForCausalLM
 
+    _require_arrays(folder / (gguf_file or CONFIG), hf_config, listed, files, gguf_file is not None)
     more = {} if gguf_file is None else {"gguf_file": gguf_file}
     try:
         hf_model, info = AutoModelForCausalLM.from_pretrained(
@@ -93,7 +133,7 @@ def load(folder: FilePath, hf_config: Any, listed: FilePath, gguf_file: str | No
     for key in sorted(info.get("missing_keys") or ()):
         raise CircuitviewError(f"{listed}: {key} is missing; save the whole model")
     for key in sorted(info.get("unexpected_keys") or ()):
-        if not _BUFFERS.search(key):
+        if not BUFFERS.search(key):
             raise CircuitviewError(
                 f"{listed}: holds {key}, which {type(hf_model).__name__} does not have; check "
                 f"{CONFIG}"
@@ -106,6 +146,30 @@ def load(folder: FilePath, hf_config: Any, listed: FilePath, gguf_file: str | No
                 "earlier checkpoint"
             )
     return hf_model.eval()
+
+
+def _require_arrays(
+    path: FilePath, hf_config: Any, listed: FilePath, files: tuple[FilePath, ...], packed: bool
+) -> None:
+    """Pass a config that asks for the arrays that its files hold, before any is made."""
+    from transformers import AutoModelForCausalLM
+
+    try:
+        with torch.device("meta"):
+            bare = AutoModelForCausalLM.from_config(
+                hf_config, attn_implementation="eager", trust_remote_code=False
+            )
+    except Exception as error:  # noqa: BLE001
+        raise CircuitviewError(no_model(path, error)) from None
+    require_tables(bare, hf_config, sum(file.stat().st_size for file in files), str(path))
+    if packed:
+        import gguf
+
+        require_numbers(
+            bare, sum(int(array.n_elements) for array in gguf.GGUFReader(str(listed)).tensors), path
+        )
+    else:
+        require_shapes(bare, listed, files)
 
 
 def _check_sizes(cfg: Any, path: FilePath, files: tuple[FilePath, ...]) -> None:
@@ -125,8 +189,8 @@ def _check_sizes(cfg: Any, path: FilePath, files: tuple[FilePath, ...]) -> None:
         )
 
 
-def _unknown(path: FilePath, error: Exception) -> str:
-    """What to say of an error about a config."""
+def _unknown(path: FilePath, hf_config: Any, error: Exception) -> str:
+    """What to say of an error about a config, None where transformers itself could not read it."""
     text = _short(error)
     if "does not recognize this architecture" in text or "Unrecognized model" in text:
         import transformers
@@ -142,8 +206,9 @@ def _unknown(path: FilePath, error: Exception) -> str:
             f"{path}: asks to run Python code that comes with the model, which is never done; "
             "choose a model of a family that transformers knows"
         )
-    if "Unsupported architecture" in text:
-        return f"{path}: transformer_lens does not know it ({text}); choose another model"
+    if "Unsupported architecture" in text or "supported architecture from config" in text:
+        known = getattr(hf_config, "architectures", None) or [type(hf_config).__name__]
+        return f"{path}: transformer_lens does not know {known[0]}; choose another model"
     return f"{path}: {text}; mend the file or copy it again"
 
 
@@ -156,9 +221,14 @@ def _unreadable(path: FilePath, listed: FilePath, error: Exception) -> str:
             "model as safetensors, with save_pretrained(…, safe_serialization=True)"
         )
     if isinstance(error, KeyError | AttributeError | TypeError | AssertionError | IndexError):
-        named = f"{type(error).__name__}: {_short(error)}"
-        return f"{path}: no model can be made of it ({named}); mend the file or copy it again"
+        return no_model(path, error)
     return f"{listed}: can't be read ({_short(error)}); copy or save it again"
+
+
+def no_model(path: FilePath | str, error: Exception) -> str:
+    """What to say of a config that some code could make nothing of."""
+    named = f"{type(error).__name__}: {_short(error)}"
+    return f"{path}: no model can be made of it ({named}); mend the file or copy it again"
 
 
 def _short(error: Exception) -> str:
@@ -216,7 +286,10 @@ def one_reader() -> Iterator[None]:
     from transformers import modeling_gguf_pytorch_utils as reading
 
     reader, bar = gguf.GGUFReader, reading.tqdm
-    gguf.GGUFReader, reading.tqdm = lru_cache(maxsize=1)(reader), partial(bar, disable=True)
+    once = lru_cache(maxsize=1)(reader)
+    # A link to the file is the file.
+    gguf.GGUFReader = lambda file, *more: once(os.path.realpath(file), *more)
+    reading.tqdm = partial(bar, disable=True)
     try:
         yield
     finally:

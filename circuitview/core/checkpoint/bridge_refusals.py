@@ -6,11 +6,14 @@ What else stands in a layer must be linear once recorded scales are held. Everyt
 so is refused: a model that is refused can be asked for, one that is shown wrong can't be mended.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from circuitview.core.names import CircuitviewError
 
+_LARGEST = 2**63 - 1
+_FEW = 40  # digits of it that are shown
 _REMEDY = "choose a plain decoder model"
 _DECODER_ENDS = ("ForCausalLM", "LMHeadModel")
 # What layers may be called in a config that names the kind of each.
@@ -71,6 +74,7 @@ def check_fields(fields: Mapping[str, object], where: str) -> str:
     Raises:
         CircuitviewError: naming what it has that can't be summed.
     """
+    _require_numbers(fields, where)
     named = fields.get("architectures") or []
     model_type = str(fields.get("model_type", ""))
     architecture = str(named[0]) if isinstance(named, list) and named else model_type
@@ -100,6 +104,21 @@ def check_fields(fields: Mapping[str, object], where: str) -> str:
     if fields.get("do_layer_norm_before") is False:  # OPT's smallest but one
         raise refuse(where, architecture, "norms on the stream itself")
     return architecture
+
+
+def _require_numbers(fields: Mapping[Any, object], where: str) -> None:
+    """Refuse numbers that torch can't hold: where one is first used it raises what it likes."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            _require_numbers(value, where)
+        if not isinstance(name, str) or not isinstance(value, int | float):
+            continue
+        huge = isinstance(value, int) and abs(value) > _LARGEST and "max_length" not in name
+        if huge or (name.endswith(("eps", "epsilon")) and not 0 <= value < math.inf):
+            raise CircuitviewError(
+                f"{where}: {name} is {str(value)[:_FEW]}, which no model has; mend the file or "
+                "copy it again"
+            )
 
 
 def check_parts(parts: Mapping[str, Any], where: str, architecture: str) -> None:

@@ -230,11 +230,14 @@ def _shifted(weight: Tensor, constant: Tensor | None, norm: Norm | None) -> Floa
 
 
 def activation(block: Any) -> Callable[[Tensor], Tensor] | None:
-    """The MLP's nonlinearity, from the model's own modules."""
+    """The MLP's nonlinearity, from the model's own modules; None where it has weights of its own
+    (PReLU), which MLP has no place for."""
     for module in (block.mlp.original_component, block.original_component):
         for name in _ACTS:
             found = getattr(module, name, None)
             if callable(found):
+                if isinstance(found, torch.nn.Module) and any(True for _ in found.parameters()):
+                    return None
                 act: Callable[[Tensor], Tensor] = found
                 return act
     return None

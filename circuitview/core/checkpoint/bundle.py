@@ -17,13 +17,11 @@ from circuitview.core.checkpoint.opened import native_model
 from circuitview.core.checkpoint.safe_file import read_safe_file
 from circuitview.core.config import ModelConfig, read_config
 from circuitview.core.files import write_bytes_whole, write_whole
+from circuitview.core.formats import CONFIG, TOKENIZER, WEIGHTS
 from circuitview.core.model import NativeModel
 from circuitview.core.names import CircuitviewError
 from circuitview.core.tokenizer import open_tokenizer
 
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-TOKENIZER = "tokenizer.json"
 CARD = "README.md"
 # Fields that a bundle's config.json has only where they say something: most models have no MLPs.
 _WHERE_THEY_DIFFER = frozenset(
@@ -33,19 +31,6 @@ _WHERE_THEY_DIFFER = frozenset(
         *("output_logits_soft_cap", "original_architecture"),
     }
 )
-
-
-def recognises(folder: FilePath) -> bool:
-    """Whether `folder` holds weights under that name and no config of another program."""
-    return (folder / WEIGHTS).is_file() and not _of_transformers(folder / CONFIG)
-
-
-def _of_transformers(path: FilePath) -> bool:
-    try:
-        fields = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-    except (OSError, msgspec.MsgspecError, RecursionError):
-        return False
-    return "n_layers" not in fields and ("architectures" in fields or "model_type" in fields)
 
 
 def open_bundle(folder: FilePath, name: str) -> NativeModel:

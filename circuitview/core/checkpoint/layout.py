@@ -15,7 +15,8 @@ from circuitview.core.names import CircuitviewError
 
 # Buffers that are saved beside the weights; the forward pass makes its own.
 BUFFERS = (".attn.mask", ".attn.IGNORE", ".attn.rotary_sin", ".attn.rotary_cos")
-_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_LONG = 120  # characters: what can be no name is not repeated whole
 # Grouped heads carry an underscore there.
 _GROUPED = {f".attn._{kind}": f".attn.{kind}" for kind in ("W_K", "W_V", "b_K", "b_V")}
 
@@ -106,7 +107,8 @@ def check_arrays(arrays: StoredArrays, config: ModelConfig, source: str = "confi
     if unknown:
         kind = "an attention-only model" if config.attn_only else "a model"
         raise CircuitviewError(
-            f"{path}: holds {unknown[0]}, which {kind} of this config does not have; check {source}"
+            f"{path}: holds {unknown[0][:_LONG]}, which {kind} of this config does not have; check "
+            f"{source}"
         )
     for name in arrays:
         # Shape first: a wrong file should not be read into memory.
@@ -129,7 +131,7 @@ def _check_numbers(arrays: StoredArrays) -> None:
     for name in arrays:
         array = arrays[name]
         where = f"{arrays.path}: {name}"
-        if array.dtype not in _DTYPES or array.layout != torch.strided:
+        if array.dtype not in DTYPES or array.layout != torch.strided:
             kind = array.dtype if array.layout == torch.strided else "sparse"
             raise CircuitviewError(f"{where} is {kind}; store floating-point weights")
         # Least and largest need no second array; both are NaN where one number is.

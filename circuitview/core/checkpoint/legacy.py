@@ -18,31 +18,18 @@ from circuitview.core.checkpoint.layout import check_arrays
 from circuitview.core.checkpoint.number_tokens import NUMBERS, number_tokenizer
 from circuitview.core.checkpoint.old_layouts import translate
 from circuitview.core.checkpoint.opened import native_model
-from circuitview.core.checkpoint.pickles import ENDINGS, read_pickle
+from circuitview.core.checkpoint.pickles import read_pickle
 from circuitview.core.checkpoint.prompt_start import find_bos
 from circuitview.core.checkpoint.safe_file import read_safe_file
 from circuitview.core.checkpoint.shapes import derive
 from circuitview.core.config import ModelConfig, config_of, decode_fields
+from circuitview.core.formats import CONFIG, TOKENIZER
 from circuitview.core.model import NativeModel
 from circuitview.core.names import CircuitviewError
 from circuitview.core.tokenizer import Tokenizer, open_tokenizer
-
-CONFIG = "config.json"
-TOKENIZER = "tokenizer.json"
-# A training run leaves many files; this is its last.
-_FINAL = "model_final.pth"
-_SAFE = ".safetensors"
+from circuitview.core.weight_files import SAFE, last_state_dict
 
 TokenizerFolder = Callable[[str], FilePath | None]
-
-
-def recognises(folder: FilePath) -> bool:
-    """Whether `folder` holds a config.json in transformer_lens' style and a state dict."""
-    try:
-        fields = msgspec.json.decode((folder / CONFIG).read_bytes(), type=dict[str, object])
-    except (OSError, msgspec.MsgspecError, RecursionError):
-        return False
-    return {"n_layers", "d_model"} <= set(fields) and bool(_weights_files(folder))
 
 
 def open_legacy(
@@ -74,7 +61,7 @@ def open_legacy(
         ) from None
     fields = decode_fields(raw, str(path))
     n_heads = fields.get("n_heads")
-    file = weights or _weights_file(folder)
+    file = weights or last_state_dict(folder)
     arrays = open_arrays(file, n_heads if isinstance(n_heads, int) else None)
     config = config_of(_modern(fields, arrays, path), str(path))
     stored = check_arrays(arrays, config)
@@ -93,32 +80,8 @@ def open_arrays(path: FilePath, n_heads: int | None = None) -> StoredArrays:
     Raises:
         CircuitviewError: where it can't be read.
     """
-    load = read_safe_file if path.suffix == _SAFE else read_pickle
+    load = read_safe_file if path.suffix == SAFE else read_pickle
     return StoredArrays(path, load, partial(translate, n_heads=n_heads))
-
-
-def _weights_files(folder: FilePath) -> list[FilePath]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix in (*ENDINGS, _SAFE))
-    except OSError:
-        return []
-
-
-def _weights_file(folder: FilePath) -> FilePath:
-    files = _weights_files(folder)
-    if len(files) == 1:
-        return files[0]
-    final = [path for path in files if path.name.endswith(_FINAL)]
-    if len(final) == 1:
-        return final[0]
-    if not files:
-        raise CircuitviewError(
-            f"{folder}: holds no weights; put {_FINAL} there, or one .pth, .pt or .safetensors file"
-        )
-    names = ", ".join(path.name for path in files[:5]) + (", …" if len(files) > 5 else "")
-    raise CircuitviewError(
-        f"{folder}: holds {len(files)} weights files ({names}); leave one, or call one {_FINAL}"
-    )
 
 
 def _modern(fields: dict[str, object], arrays: StoredArrays, path: FilePath) -> dict[str, object]:

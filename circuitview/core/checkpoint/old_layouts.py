@@ -17,7 +17,7 @@ from circuitview.core.checkpoint.layout import plain_names
 
 # Up to this depth a square W_pos, or square matrices, of a SoLU model lie the other way round.
 _TURNED_POSITIONS, _TURNED_MATRICES = 8, 6
-_BLOCK = re.compile(r"blocks\.(\d+)\.(.+)")
+_BLOCK = re.compile(r"blocks\.(\d{1,9})\.(.+)")
 _MINGPT = {
     "tok_emb.weight": "embed.W_E",
     "pos_emb": "pos_embed.W_pos",

@@ -8,6 +8,7 @@ refused.
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -18,12 +19,13 @@ from torch import Tensor
 from circuitview.core.checkpoint.arrays import Reader
 from circuitview.core.names import CircuitviewError
 
-ENDINGS = (".pth", ".pt", ".bin")
 # Where training programs put the state dict among other things.
 _NESTED = ("state_dict", "model_state_dict", "model")
 # What wrappers put in front of every name.
 _PREFIXES = ("module.", "_orig_mod.", "model.")
 _ZIP = b"PK\x03\x04"
+_GROWTH = 2  # times a file's own size
+_LONG = 120  # characters: what can be no name is not repeated whole
 _GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
 
@@ -47,6 +49,8 @@ def read_pickle(path: FilePath) -> Reader:
     if not start:
         raise CircuitviewError(f"{path}: is empty; copy or save it again")
     mapped = start == _ZIP
+    if mapped:
+        _require_plain_zip(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is said below, once
@@ -57,6 +61,27 @@ def read_pickle(path: FilePath) -> Reader:
         raise CircuitviewError(f"{path}: {_reason(error, mapped)}") from None
     found = _tensors(content, path)
     return Reader(found, None if mapped else found)
+
+
+def _require_plain_zip(path: FilePath) -> None:
+    """Refuse an archive that grows when it is read, which may fill the memory, and packed arrays,
+    which torch would map into memory as they are. What torch.save writes is stored unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return  # torch says what is wrong with it
+    whole = sum(part.file_size for part in parts)
+    packed = any(
+        part.compress_type != zipfile.ZIP_STORED
+        for part in parts
+        if part.filename.endswith("data.pkl") or "/data/" in part.filename
+    )
+    if packed or whole > _GROWTH * path.stat().st_size:
+        raise CircuitviewError(
+            f"{path}: a packed zip file, {whole / 1e6:.3g} MB once it is unpacked, which "
+            "torch.save does not write; copy or save it again"
+        )
 
 
 def _reason(error: Exception, mapped: bool) -> str:
@@ -92,6 +117,12 @@ def _tensors(content: Any, path: FilePath) -> dict[str, Tensor]:
             "save torch.save(model.state_dict())"
         )
     found = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
+    for name, array in found.items():
+        if array.is_meta:
+            raise CircuitviewError(
+                f"{path}: {name[:_LONG]} has a shape and no numbers (a meta tensor); save the "
+                "model once its weights are loaded"
+            )
     if not found:
         raise CircuitviewError(f"{path}: holds no tensors; save torch.save(model.state_dict())")
     for prefix in _PREFIXES:

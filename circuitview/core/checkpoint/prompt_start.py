@@ -1,9 +1,9 @@
 """Which token stands before a prompt, where a checkpoint's config does not say it."""
 
+from collections.abc import Mapping
 from pathlib import Path as FilePath
 
-import msgspec
-
+from circuitview.core.formats import json_fields
 from circuitview.core.tokenizer import Tokenizer
 
 _FILES = ("tokenizer_config.json", "special_tokens_map.json")
@@ -15,21 +15,22 @@ def find_bos(tokenizer: Tokenizer, folder: FilePath) -> int | None:
     """The id of the BOS token: what the files beside the tokenizer call it, else a special token of
     a usual name, else None."""
     for file in _FILES:
-        try:
-            fields = msgspec.json.decode((folder / file).read_bytes(), type=dict[str, object])
-        except (OSError, msgspec.MsgspecError, RecursionError):
-            continue
-        named = fields.get("bos_token")
-        text = named.get("content") if isinstance(named, dict) else named
-        if isinstance(text, str):
-            return _within(tokenizer, tokenizer.inner.token_to_id(text))
-    special = {
-        str(token.content): number
-        for number, token in tokenizer.inner.get_added_tokens_decoder().items()
-        if token.special
-    }
-    return next((_within(tokenizer, special[name]) for name in _USUAL if name in special), None)
+        text = named_bos(json_fields(folder / file) or {})
+        if text is not None:
+            return token_of(tokenizer, text)
+    added = tokenizer.inner.get_added_tokens_decoder().values()
+    special = {str(token.content) for token in added if token.special}
+    return next((token_of(tokenizer, name) for name in _USUAL if name in special), None)
 
 
-def _within(tokenizer: Tokenizer, token: int | None) -> int | None:
-    return token if token is not None and token < tokenizer.d_vocab else None
+def named_bos(settings: Mapping[str, object]) -> str | None:
+    """What a tokenizer_config.json calls BOS, or None."""
+    named = settings.get("bos_token")
+    text = named.get("content") if isinstance(named, dict) else named
+    return text if isinstance(text, str) else None
+
+
+def token_of(tokenizer: Tokenizer, text: str) -> int | None:
+    """The id of the token that is exactly `text`, where the model has it."""
+    token = tokenizer.inner.token_to_id(text)
+    return int(token) if token is not None and token < tokenizer.d_vocab else None

@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from circuitview.core.checkpoint.arrays import Reader
-from circuitview.core.names import CircuitviewError
+from circuitview.core.weight_files import not_whole
 
 
 class _SafeArrays(Mapping[str, Tensor]):
@@ -21,13 +21,7 @@ class _SafeArrays(Mapping[str, Tensor]):
             file: Any = safe_open(path, framework="pt")
             self._file, self._names = file, tuple(str(name) for name in file.keys())  # noqa: SIM118
         except (SafetensorError, OSError) as error:
-            raise self._broken(error) from None
-
-    def _broken(self, error: Exception) -> CircuitviewError:
-        reason = " ".join(str(error).split())
-        return CircuitviewError(
-            f"{self._path}: not a whole safetensors file ({reason}); copy or save it again"
-        )
+            raise not_whole(path, error) from None
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._names:
@@ -35,7 +29,7 @@ class _SafeArrays(Mapping[str, Tensor]):
         try:
             array: Tensor = self._file.get_tensor(name)
         except (SafetensorError, OSError) as error:
-            raise self._broken(error) from None
+            raise not_whole(self._path, error) from None
         return array
 
     def __iter__(self) -> Iterator[str]:

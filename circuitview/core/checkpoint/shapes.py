@@ -9,7 +9,7 @@ from torch import Tensor
 from circuitview.core.checkpoint.arrays import StoredArrays
 from circuitview.core.names import CircuitviewError
 
-_LAYER = re.compile(r"blocks\.(\d+)\.")
+_LAYER = re.compile(r"blocks\.(\d{1,9})\.")  # more is no number of a layer
 
 
 def derive(arrays: StoredArrays) -> dict[str, object]:

@@ -17,15 +17,15 @@ from circuitview.core.checkpoint.legacy import open_arrays
 from circuitview.core.checkpoint.number_tokens import NUMBERS, number_tokenizer
 from circuitview.core.checkpoint.old_layouts import is_mingpt
 from circuitview.core.checkpoint.opened import native_model
-from circuitview.core.checkpoint.pickles import ENDINGS
 from circuitview.core.checkpoint.prompt_start import find_bos
 from circuitview.core.checkpoint.shapes import derive
 from circuitview.core.config import ACTIVATIONS, ModelConfig, config_of
+from circuitview.core.formats import TOKENIZER
 from circuitview.core.model import NativeModel
 from circuitview.core.names import CircuitviewError
 from circuitview.core.tokenizer import Tokenizer, open_tokenizer
 
-TOKENIZER = "tokenizer.json"
+_LONG = 120  # characters: what was pasted by mistake is not repeated whole
 _YES_NO = ("false", "true")
 # Answers that are rarely needed, and so not asked for, but taken.
 _TAKEN = ("use_attn_scale", "output_logits_soft_cap")
@@ -55,11 +55,6 @@ class Described:
 
     known: dict[str, object]
     questions: tuple[Question, ...]
-
-
-def recognises(path: FilePath) -> bool:
-    """Whether `path` is a file of a kind that state dicts are kept in."""
-    return path.suffix in (*ENDINGS, ".safetensors") and path.is_file()
 
 
 def describe(path: FilePath) -> Described:
@@ -149,15 +144,12 @@ def _about_mlps(known: dict[str, object]) -> list[Question]:
     return questions
 
 
-def open_state_dict(
-    path: FilePath, given: Mapping[str, str], tokenizer: FilePath | None = None
-) -> NativeModel:
+def open_state_dict(path: FilePath, given: Mapping[str, str]) -> NativeModel:
     """The model in the weights file `path`.
 
     Args:
         path: a pickle of torch's, or a safetensors file.
         given: answers to the questions of `describe`; what it knows may be repeated.
-        tokenizer: a tokenizer.json; wins over the answer of that name.
 
     Raises:
         CircuitviewError: where the file can't be opened, an answer is missing, unknown or of the
@@ -168,8 +160,7 @@ def open_state_dict(
     fields = _answered(path, described, given)
     config = config_of(fields, str(path))
     stored = check_arrays(arrays, config, "the given config")
-    chosen = given.get("tokenizer") if tokenizer is None else tokenizer
-    found = _tokenizer(path, config, chosen, "bos_token_id" in given)
+    found = _tokenizer(path, config, given.get("tokenizer"), "bos_token_id" in given)
     config = msgspec.structs.replace(config, bos_token_id=found.bos_token_id)
     return native_model(path.stem, path.parent, config, found, arrays, stored)
 
@@ -227,11 +218,12 @@ def _value(path: FilePath, name: str, text: str) -> Any:
         return msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError as error:
         reason = str(error).removesuffix(" - at `$`")
-        raise CircuitviewError(f"{path}: {name}={text}: {reason}; give another value") from None
+        shown = text if len(text) <= _LONG else text[:_LONG] + "…"
+        raise CircuitviewError(f"{path}: {name}={shown}: {reason}; give another value") from None
 
 
 def _tokenizer(
-    path: FilePath, config: ModelConfig, given: FilePath | str | None, bos_given: bool
+    path: FilePath, config: ModelConfig, given: str | None, bos_given: bool
 ) -> Tokenizer:
     if given == NUMBERS:
         return number_tokenizer(config.d_vocab, config.bos_token_id)

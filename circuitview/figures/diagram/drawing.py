@@ -15,6 +15,7 @@ import numpy as np
 
 from circuitview.core.path import Path
 from circuitview.figures.compose import provenance
+from circuitview.figures.diagram.frames import frame_for
 from circuitview.figures.diagram.geometry import Band, Frame, Layout
 from circuitview.figures.diagram.grid import lay_out_grid
 from circuitview.figures.diagram.grid_labels import GridLabels, in_grid
@@ -22,15 +23,15 @@ from circuitview.figures.diagram.labels import Labels
 from circuitview.figures.diagram.layout import lay_out
 from circuitview.figures.diagram.nodes import node_group
 from circuitview.figures.diagram.overview import Overview
-from circuitview.figures.diagram.picture import Picture
+from circuitview.figures.diagram.picture import Bands, Picture
 from circuitview.figures.diagram.ribbon import FAT, HAIR, band_curve
+from circuitview.figures.diagram.room import width as text_width
 from circuitview.figures.diagram.shown import is_deep
 from circuitview.figures.diagram.strands import selected_strands, strand
 from circuitview.figures.diagram.style import Kind, Style
-from circuitview.figures.diagram.words import count, expansion_name
+from circuitview.figures.diagram.words import expansion_name
 from circuitview.figures.enlarge import enlarged
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text
-from circuitview.figures.text_width import width as text_width
 from circuitview.figures.theme import Theme
 from circuitview.session.balance import HELD_FIXED, balance_text
 from circuitview.session.numbers import logits, percent
@@ -128,7 +129,7 @@ class Diagram:
         self.caption: tuple[str, ...] = ()
         if captioned:
             self.caption = (balance_text(expansion), self._origin())
-        frame = self._frame()
+        frame = self._frame(kind)
         self.layout: Layout = (
             lay_out_grid(expansion, frame, floor)
             if self.is_grid
@@ -157,7 +158,9 @@ class Diagram:
             under=self._under(selection),
             bands=self._bands,
             strength=_STEPPED_BACK if back else 1.0,
-            picked=tuple(self._band(band, self._picked_opacity(band)) for band in picked),
+            picked=Bands(
+                len(picked), lambda i: self._band(picked[i], self._picked_opacity(picked[i]))
+            ),
             over=self._over(selection, picked),
             strong_on_top=self.is_grid,
             thickness=tuple(band.thickness for band in self._ordered),
@@ -171,8 +174,9 @@ class Diagram:
         return bands if self.is_grid else tuple(sorted(bands, key=lambda band: -band.thickness))
 
     @cached_property
-    def _bands(self) -> tuple[Group, ...]:
-        return tuple(self._band(band, self._opacity(band)) for band in self._ordered)
+    def _bands(self) -> Bands:
+        bands = self._ordered
+        return Bands(len(bands), lambda i: self._band(bands[i], self._opacity(bands[i])))
 
     def _under(self, selection: Selection) -> tuple[Item, ...]:
         labels = self._labels(selection)
@@ -216,39 +220,11 @@ class Diagram:
         bottom = self.height - self._footer()
         return bottom - min(max(share * self.height, least), most), bottom
 
-    def _frame(self) -> Frame:
-        style = self.style
-        right = max(7.5 * style.label, text_width(str(self.expansion.target), style.total) / 2 + 12)
-        bottom = self.height - self._footer() - style.label
-        return Frame(
-            left=self._left(),
-            top=style.heading * 3.4,
-            right=self.width - min(right, 0.2 * self.width) - 2.6 * style.label,
-            bottom=self._strip()[0] if self.is_grid else bottom,
-            gap=style.gap,
-            node_width=0.8 * style.label,
-            row_names=text_width("mlp bias", style.small) + 3 * style.label,
-            token_room=max(0.07 * self.width, 5 * style.label, self._words_beside()),
-        )
-
-    def _words_beside(self) -> float:
-        """What the words to the left of a grid's embedding need."""
-        if not self.is_grid:
-            return 0.0
-        words = f"{count(self.expansion.n_paths)} paths"
-        return text_width(words, self.style.small, bold=True) + 2.5 * self.style.label
-
-    def _left(self) -> float:
-        """Where the first nodes stand: behind the source tokens' names."""
-        style = self.style
-        if self.layer is not None:
-            return text_width(Labels.WAY_BACK, style.label, bold=True) + 3 * style.label
-        labels = [
-            text_width(label, style.label) for label in self.expansion.recording.prompt.labels
-        ]
-        others = text_width(f"{len(labels)} others", style.label)
-        left = max(min(max(labels), 0.11 * self.width), others) + 5.4 * style.label
-        return max(left, 9 * style.label)
+    def _frame(self, kind: Kind) -> Frame:
+        bottom = self.height - self._footer() - self.style.label
+        if self.is_grid:
+            bottom = self._strip()[0]
+        return frame_for(self.expansion, self.style, kind, self.width, bottom)
 
     def _lane(self) -> Item:
         x, y, wide, high = self.layout.lane

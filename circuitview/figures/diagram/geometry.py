@@ -9,6 +9,8 @@ from circuitview.core.path import Path
 Constant = Literal["remainder", "b_U"]
 End = Literal["adds", "takes away"]
 Side = Literal["before", "after"]
+Tokens = Literal["roomy", "numbered", "named", "one"]
+Beside = Literal["left", "right"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class Layout:
         cell: width and height of a head's cell where heads stand in a grid; else None.
         cut: whether the remainder is drawn thinner than it is, beside one layer shown alone.
         used: what the bands of paths start at or step through; empty where not asked for.
+        tokens, words: as in the frame.
+        names_end: where the names of a grid's rows end.
     """
 
     scale: float
@@ -127,11 +131,22 @@ class Layout:
     cell: tuple[float, float] | None = None
     cut: bool = False
     used: frozenset[object] = frozenset()
+    tokens: Tokens = "roomy"
+    words: Beside = "left"
+    names_end: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The room that the diagram may fill, and the distances in it (pixels)."""
+    """The room that the diagram may fill, and the distances in it (pixels).
+
+    Attributes:
+        line: what the name of a source token takes, from top to bottom.
+        row_names: what the names of a grid's rows take, behind the embedding.
+        tokens: how a grid shows the source tokens: with names and numbers, roomy or just so; with
+            names alone; all as one node, which is the embedding's.
+        words: on which side of the embedding's nodes a grid says what they are.
+    """
 
     left: float
     top: float
@@ -141,7 +156,10 @@ class Frame:
     lane_pad: float = 8.0
     node_width: float = 10.0
     token_room: float = 96.0
-    row_names: float = 60.0  # between a grid's embedding and its first layer, at least
+    line: float = 15.0
+    row_names: float = 50.0
+    tokens: Tokens = "roomy"
+    words: Beside = "left"
 
     @property
     def height(self) -> float:

@@ -6,12 +6,14 @@ from itertools import pairwise
 from circuitview.core.names import Head, Mlp, Source
 from circuitview.figures.diagram.geometry import LayerHeading, Node, SourceToken
 from circuitview.figures.diagram.labels import Labels
+from circuitview.figures.diagram.room import width
 from circuitview.figures.figure import Curve, Group, Item, Rect, Text, segment
-from circuitview.figures.text_width import tick_step, width
+from circuitview.figures.text_width import tick_step
 from circuitview.figures.theme import mix
 from circuitview.session.numbers import logits
 
 _FAINT = 0.35  # of a cell that no band passes
+_OUTLINED = 8.0  # pixels: smaller cells have no outline that keeps what passes behind them apart
 _LEAST = 0.3  # of a cell's side: where the net is about nothing
 
 
@@ -42,11 +44,10 @@ class GridLabels(Labels):
         fill = mix(theme.remainder, theme.sign(node.net), min(1.0, 0.25 + 1.5 * share))
         chosen = isinstance(node.what, Head) and node.what == self.selection.head
         opacity = 1.0 if used or chosen else _FAINT
-        # The whole cell can be pointed at, and keeps what passes behind it apart.
-        yield Rect(node.x, node.y, wide, high)
-        yield Rect(
-            x - 1, y - 1, w + 2, h + 2, fill=theme.background, radius=3, opacity=0.9 * opacity
-        )
+        yield Rect(node.x, node.y, wide, high)  # the whole cell can be pointed at
+        if min(wide, high) >= _OUTLINED:  # around small ones it would be a haze
+            paper, strength = theme.background, 0.9 * opacity
+            yield Rect(x - 1, y - 1, w + 2, h + 2, fill=paper, radius=3, opacity=strength)
         round_or_not = 0.5 * min(w, h) if isinstance(node.what, Source) else 2.0
         yield Rect(x, y, w, h, fill=fill, radius=round_or_not, opacity=opacity)
         if node.net < 0 and w > 4 and h > 3:
@@ -76,14 +77,14 @@ class GridLabels(Labels):
         heads = sorted((node for node in nodes if isinstance(node.what, Head)), key=lambda n: n.y)
         row = heads[1].y - heads[0].y if len(heads) > 1 else style.small * 2
         step = tick_step(len(heads), row * len(heads), style.small * 1.15)
-        x = min(node.x for node in nodes) - 7
+        x = self.layout.names_end - 3
         for number, node in enumerate(heads):
             if number % step == 0:
                 text = f"head {number}" if number == 0 else str(number)
                 yield self._row(x, node, text)
         below = 0.0
         for node in sorted(nodes, key=lambda node: node.y):
-            if not isinstance(node.what, Head) and node.y > below + style.small * 1.1:
+            if not isinstance(node.what, Head) and node.y > below + style.small * 1.22:
                 below = node.y
                 yield self._row(x, node, str(node.what).removesuffix(" 0"))
 
@@ -97,7 +98,7 @@ class GridLabels(Labels):
         y = style.heading * 1.5
         columns = self.layout.columns
         layers = [column for column in columns if column.layer is not None]
-        yield self._tokens_heading(y)
+        yield from self._tokens_heading(y)
         embed = columns[0]
         yield Text(embed.x, y, embed.name, style.heading, theme.text, "middle", bold=True)
         pitch = min((b.x - a.x for a, b in pairwise(layers)), default=80.0)
@@ -107,14 +108,19 @@ class GridLabels(Labels):
         step = 1 if whole else tick_step(len(layers), pitch * len(layers), width("000", size, True))
         if not whole:
             first = layers[0].x - width("0", size) - 4
-            if first - width("layer", style.small) > embed.x + width("embed", style.heading) / 2:
+            taken = embed.x + width(embed.name, style.heading, bold=True) / 2
+            if first - width("layer", style.small) > taken:
                 yield Text(first, y, "layer", style.small, theme.muted, "end")
+        target = self._target
+        room = width(target.text, target.size, bold=True)
+        over = target.x - {"middle": room / 2, "end": room, "start": 0.0}[target.anchor] - 4
         for number, column in enumerate(layers):
             layer = number
             box = Rect(column.x - pitch / 2, y - size * 1.3, pitch, size * 1.9)
             shown: list[Item] = [box]
-            if number % step == 0:
-                text = column.name if whole else str(layer)
+            text = column.name if whole else str(layer)
+            # The target's name stands over the stacks, and may reach over the last layers.
+            if number % step == 0 and column.x + width(text, size, bold=True) / 2 < over:
                 shown.append(Text(column.x, y, text, size, theme.text, "middle", bold=True))
             title = f"layer {layer}: double-click to show it alone"
             yield Group(tuple(shown), id=f"heading {layer}", title=title, data=LayerHeading(layer))

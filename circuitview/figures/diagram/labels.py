@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,19 @@ from circuitview.figures.diagram.geometry import (
     SourceToken,
 )
 from circuitview.figures.diagram.ribbon import dashes
+from circuitview.figures.diagram.room import number_room, shortened, shortened_balance, width
 from circuitview.figures.diagram.style import Style
-from circuitview.figures.diagram.words import count, expansion_name
+from circuitview.figures.diagram.words import brief_count, count, expansion_name
 from circuitview.figures.figure import Anchor, Command, Curve, Group, Item, Text
-from circuitview.figures.text_width import elide, width
 from circuitview.figures.theme import Theme
 from circuitview.session.numbers import logits
 from circuitview.session.state import Selection
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
+
+
+_NAME = 0.25  # of the width: what the target's name may take beside a narrow grid's headings
 
 
 class Labels:
@@ -92,7 +96,7 @@ class Labels:
             case "adds" | "takes away":
                 if self._both_ends():
                     yield self._end_label(node, number, ink)
-            case Source(kind="token") if self.layer is None:
+            case Source(kind="token") if self.layer is None and self.layout.tokens != "one":
                 return
             case Head() if style.gap < style.small * 1.15:
                 return
@@ -101,7 +105,8 @@ class Labels:
             case "remainder" | "b_U" if not node.height and not node.net:
                 return
             case _ if self.layout.cell is not None and node.x < self.layout.columns[0].x:
-                yield from self._beside(node, number, ink)
+                words = self._left_of if self.layout.words == "left" else self._right_of
+                yield from words(node, number, ink)
             case _:
                 text = self._node_name(node)
                 size, left, y = style.small, node.x, node.y - 4
@@ -119,18 +124,36 @@ class Labels:
             case "token" | "position" as kind:
                 return f"{kind}s"
             case "remainder":
-                return f"{count(self.layout.hidden)} paths"
+                number = count if self.layout.tokens == "roomy" else brief_count
+                return f"{number(self.layout.hidden)} paths"
             case name:
                 return name
 
-    def _beside(self, node: Node, number: str, ink: str) -> Iterable[Item]:
+    def _left_of(self, node: Node, number: str, ink: str) -> Iterable[Item]:
         """Name and net to the left of a node, one over the other: cells begin on its right."""
         size, x = self.style.small, node.x - 6
         name = self._node_name(node)
         y = node.y + node.height / 2 - size * 0.1
+        if node.what == "remainder":
+            # Its tall bar reaches below what runs from the tokens to the embedding; so do these.
+            y = max(y, node.y + node.height - size * 1.5)
         halo = self.theme.background
         yield Text(x, y, name, size, self.theme.text, "end", bold=True, halo=halo)
         yield Text(x, y + size * 1.23, number, size, ink, "end", halo=halo)
+
+    def _right_of(self, node: Node, number: str, ink: str) -> Iterable[Item]:
+        """Name and net in one line under a node, to the right, where the lane begins."""
+        size, x, halo = self.style.small, node.x + 2, self.theme.background
+        name = self._node_name(node)
+        # In a low lane the words move up from its edge: under it the names of the rows begin.
+        _, top, _, high = self.layout.lane
+        here = [other for other in self.layout.nodes if other.x == node.x and other.y > node.y]
+        y = min(node.y + node.height + size * 1.1, top + high - size * (0.3 + 1.25 * len(here)))
+        if y - size < top:
+            return
+        yield Text(x, y, name, size, self.theme.text, bold=True, halo=halo)
+        x += width(name, size, bold=True) + 0.4 * size
+        yield Text(x, y, number, size, ink, halo=halo)
 
     def _next_column(self, x: float) -> float:
         """Where the next layer's names begin, seen from a layer; nothing stands beside others."""
@@ -148,21 +171,35 @@ class Labels:
             return Text(
                 x, max(y, below) + style.heading * 0.36, number, style.heading, ink, bold=True
             )
+        x, y = node.x + self.layout.node_width + 14, self._sums[str(node.what)]
+        return Text(x, y, number, style.heading, ink, bold=True)
+
+    @cached_property
+    def _sums(self) -> dict[str, float]:
+        """Where the logit and the sums of the stacks are written (y): one under the other."""
+        size = self.style.heading
         _, top, bottom = self._net_span()
-        start, end = node.y, node.y + node.height
-        if top <= start < bottom:
-            start = bottom
-        elif start < top <= end:
-            end = top
-        # Under a bracket that fills the stack the label moves below it.
-        low = max((start + end) / 2, start + style.heading * 0.9)
-        x = node.x + self.layout.node_width + 14
-        return Text(x, low + style.heading * 0.36, number, style.heading, ink, bold=True)
+        wanted = {"logit": (top + bottom) / 2}
+        for node in self.layout.nodes:
+            if isinstance(node.what, str) and node.what in ("adds", "takes away"):
+                start, end = node.y, node.y + node.height
+                if top <= start < bottom:
+                    start = bottom
+                elif start < top <= end:
+                    end = top
+                # Under a bracket that fills the stack the label moves below it.
+                wanted[node.what] = max((start + end) / 2, start + size * 0.9)
+        at, free = {}, 0.0
+        for what in sorted(wanted, key=lambda what: wanted[what]):
+            if what == "logit" or self._both_ends():
+                at[what] = max(wanted[what], free) + size * 0.36
+                free = at[what] + size
+        return at
 
     def _token_label(self, node: Node, number: str, ink: str) -> Iterable[Item]:
         style, theme = self.style, self.theme
         y = node.y + node.height / 2 + style.label * 0.36
-        room = node.x - 8 - 4.3 * style.label
+        end = node.x - 8 - self._numbers
         assert isinstance(node.what, SourceToken)
         position = node.what.position
         is_dest = position == self.expansion.target.dest
@@ -171,22 +208,31 @@ class Labels:
         else:
             label = self.expansion.recording.prompt.labels[position]
         chosen = position is not None and position == self.selection.source
-        yield Text(node.x - 8, y, number, style.small, ink, "end")
+        if self.layout.tokens != "named":
+            yield Text(node.x - 8, y, number, style.small, ink, "end")
         yield Text(
-            node.x - 8 - 3.9 * style.label,
+            end,
             y,
-            elide(label, style.label, room, bold=is_dest),
+            shortened(label, style.label, end - 0.4 * style.label, bold=is_dest or chosen),
             style.label,
             theme.accent if chosen else theme.muted if position is None else theme.text,
             "end",
             bold=is_dest or chosen,
         )
 
+    @cached_property
+    def _numbers(self) -> float:
+        """What the numbers beside the source tokens take, and the gap before them."""
+        if self.layout.tokens == "named":
+            return 0.0
+        nets = [node.net for node in self.layout.nodes if isinstance(node.what, SourceToken)]
+        return number_room(nets, self.style, *([0.0] if self.layout.tokens == "numbered" else []))
+
     def headings(self) -> Iterable[Item]:
         style, theme = self.style, self.theme
         y = style.heading * 1.5
         if self.layer is None:
-            yield self._tokens_heading(y)
+            yield from self._tokens_heading(y)
         columns = self.layout.columns[:-1]
         pitch = min(later.x - one.x for one, later in pairwise(columns))
         close = any(width(f"{c.name} ", style.heading, bold=True) > pitch for c in columns)
@@ -199,10 +245,14 @@ class Labels:
             x = column.x - (self.layout.node_width / 2 if anchor == "start" else 0.0)
             yield Text(x, y, shown, style.heading, theme.text, anchor, bold=True)
 
-    def _tokens_heading(self, y: float) -> Text:
-        first = self.layout.nodes[0].x + self.layout.node_width
-        style = self.style
-        return Text(first, y, "source tokens", style.heading, self.theme.text, "end", bold=True)
+    def _tokens_heading(self, y: float) -> Iterable[Text]:
+        if not self.layout.strands:
+            return
+        end, size = self.layout.nodes[0].x + self.layout.node_width, self.style.heading
+        for text in ("source tokens", "tokens"):
+            if width(text, size, bold=True) <= end - 2:
+                yield Text(end, y, text, size, self.theme.text, "end", bold=True)
+                return
 
     def way_back(self) -> Group:
         """Which layer is shown alone, and where to point to see all again."""
@@ -218,11 +268,7 @@ class Labels:
     def total(self) -> Iterable[Item]:
         """The target, and the logit as what is left of the larger stack."""
         style, theme, expansion = self.style, self.theme, self.expansion
-        x = self.layout.columns[-1].x
-        room = 2 * (self.width - x) - 8
-        target = elide(str(expansion.target), style.total, room, bold=True)
-        y = self.layout.lane[1] - style.total * 0.62
-        yield Text(x, y, target, style.total, theme.text, "middle", bold=True)
+        yield self._target
         left, top, bottom = self._net_span()
         if self.layout.cut:
             yield self._cut_mark()
@@ -235,9 +281,24 @@ class Labels:
             stroke=theme.text,
             stroke_width=1.5,
         )
-        at = (top + bottom) / 2 + style.heading * 0.36
         label = logits(expansion.logit)
-        yield Text(left + 11, at, label, style.heading * 1.15, theme.text, bold=True)
+        yield Text(
+            left + 11, self._sums["logit"], label, style.heading * 1.15, theme.text, bold=True
+        )
+
+    @cached_property
+    def _target(self) -> Text:
+        """The target's name over the stacks; in a narrow grid it ends with the picture."""
+        style, ink = self.style, self.theme.text
+        x, y = self.layout.columns[-1].x, self.layout.lane[1] - style.total * 0.62
+        name, room = str(self.expansion.target), 2 * (self.width - x) - 8
+        most = _NAME * self.width
+        if self.layout.cell is not None and room < min(width(name, style.total, True), most):
+            x = self.width - 4
+            name = shortened(name, style.total, most, bold=True)
+            return Text(x, y, name, style.total, ink, "end", bold=True)
+        name = shortened(name, style.total, room, bold=True)
+        return Text(x, y, name, style.total, ink, "middle", bold=True)
 
     def _cut_mark(self) -> Group:
         """A break in the remainder, which is not as thick as it should be, and the words for it."""
@@ -316,7 +377,7 @@ class Labels:
         style, theme = self.style, self.theme
         y = self.height - style.label * 0.9
         for line in reversed(lines):
-            text = _shortened(line, style.label, self.width - 3 * style.label)
+            text = shortened_balance(line, style.label, self.width - 3 * style.label)
             ink = theme.text if line == lines[0] else theme.muted
             yield Text(1.5 * style.label, y, text, style.label, ink)
             y -= style.label * 1.6
@@ -330,11 +391,3 @@ def _with_room(layout: Layout, size: float) -> frozenset[object]:
         if all(abs(other.y - node.y) >= size * 1.23 for other in beside):
             named.append(node)
     return frozenset(node.what for node in named)
-
-
-def _shortened(line: str, size: float, room: float) -> str:
-    """`line` where it fits; of a balance what stands before the sum makes way, never the proof."""
-    parts, equals, end = line.rpartition(" = ")
-    if not equals or width(line, size) <= room:
-        return elide(line, size, room)
-    return elide(parts, size, room - width(equals + end, size)) + equals + end

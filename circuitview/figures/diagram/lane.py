@@ -3,44 +3,40 @@
 The longest rides lie on top, so that what soon dips to a head lies nearest to the heads.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
+import numpy.typing as npt
 
 _STRETCHES = 160  # the lane is looked at in so many stretches
 
+Numbers = npt.NDArray[np.float64]
 
-@dataclass(slots=True)
-class Ride:
-    """One band's way along the lane.
 
-    Attributes:
-        start, end: x (pixels).
-        size: how much of the lane it fills (logits).
-        middle: how deep in the lane it runs (logits from the top).
+def stack(start: Numbers, end: Numbers, size: Numbers) -> tuple[Numbers, float]:
+    """How deep each ride runs, and how deep all reach, so that none lies upon another (logits from
+    the top).
+
+    Cost: about a microsecond a ride.
+
+    Args:
+        start, end: x of each ride [ride] (pixels).
+        size: how much of the lane each fills [ride] (logits).
     """
-
-    start: float
-    end: float
-    size: float
-    middle: float = 0.0
-
-
-def stack(rides: Sequence[Ride]) -> float:
-    """How deep the rides reach (logits), once each has its place and none lies upon another.
-
-    Cost: a few microseconds a ride.
-    """
-    if not rides:
-        return 0.0
-    left = min(ride.start for ride in rides)
-    stretch = max(max(ride.end for ride in rides) - left, 1e-9) / _STRETCHES
-    depth = np.zeros(_STRETCHES + 1)
-    for ride in sorted(rides, key=lambda ride: (ride.start - ride.end, -ride.size)):
-        first = int((ride.start - left) / stretch)
-        last = max(first + 1, int(np.ceil((ride.end - left) / stretch)))
-        top = float(depth[first:last].max())
-        depth[first:last] = top + ride.size
-        ride.middle = top + ride.size / 2
-    return float(depth.max())
+    middle = np.zeros(len(size))
+    if not len(size):
+        return middle, 0.0
+    left = start.min()
+    stretch = max(float(end.max() - left), 1e-9) / _STRETCHES
+    first = ((start - left) / stretch).astype(np.intp)
+    last = np.maximum(first + 1, np.ceil((end - left) / stretch).astype(np.intp))
+    order = np.lexsort((-size, start - end))
+    depth = [0.0] * (_STRETCHES + 1)
+    tops = []
+    # Each lies upon those before it: a loop, and on so short a list faster without numpy.
+    for one, other, high in zip(
+        first[order].tolist(), last[order].tolist(), size[order].tolist(), strict=True
+    ):
+        top = max(depth[one:other])
+        depth[one:other] = [top + high] * (other - one)
+        tops.append(top)
+    middle[order] = np.array(tops) + size[order] / 2
+    return middle, max(depth)

@@ -12,9 +12,9 @@ import numpy as np
 
 from circuitview.core.names import Head, Mlp, Source
 from circuitview.figures.diagram.geometry import Layout
+from circuitview.figures.diagram.room import width
 from circuitview.figures.diagram.style import Style
 from circuitview.figures.figure import Curve, Group, Item, Rect, Text, segment
-from circuitview.figures.text_width import width
 from circuitview.figures.theme import Theme
 from circuitview.session.numbers import logits
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
 
 _ROUND = tuple(step * 10**power for power in range(-4, 6) for step in (1, 2, 5))
-_MOST_ORDERS = 6
+_MOST_ORDERS, _FEWEST_ORDERS = 6, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,16 @@ def layer_bars(expansion: "Expansion") -> tuple[tuple[Bar, Bar | None], ...]:
     return tuple(found)
 
 
+def _with_room(expansion: "Expansion", room: float, style: Style) -> tuple[Bar, ...]:
+    """As many bars by number of steps as have room for their sums; none where that is too few."""
+    for most in range(_MOST_ORDERS, _FEWEST_ORDERS - 1, -1):
+        bars = order_bars(expansion, most)
+        widest = max(width(logits(bar.value, signed=True, digits=1), style.small) for bar in bars)
+        if widest + 2 <= room / len(bars):
+            return bars
+    return ()
+
+
 class Overview:
     """The strip of one diagram.
 
@@ -85,7 +95,15 @@ class Overview:
         bottom: float,
     ) -> None:
         self.expansion, self.layout, self.theme, self.style = expansion, layout, theme, style
-        self.orders, self.layers = order_bars(expansion), layer_bars(expansion)
+        self.left = 1.5 * style.label
+        self.columns = [column for column in layout.columns if column.layer is not None]
+        pitch = self.columns[1].x - self.columns[0].x if len(self.columns) > 1 else 60.0
+        self.pitch = pitch
+        self.room = min(self.columns[0].x - 0.8 * pitch, layout.columns[0].x + 60) - self.left
+        self.kind = "by number of steps" if expansion.through_mlps else "by number of heads"
+        named = width(self.kind, style.small, bold=True) <= self.room
+        self.orders = _with_room(expansion, self.room, style) if named else ()
+        self.layers = layer_bars(expansion)
         self.top, self.bottom = top + style.small * 2.7, bottom - style.small * 1.9
         bars = [*self.orders, *(bar for both in self.layers for bar in both if bar is not None)]
         highest = max(0.0, *(bar.value for bar in bars))
@@ -94,12 +112,10 @@ class Overview:
         self.zero = self.top + highest * self.scale
 
     def items(self) -> tuple[Item, ...]:
-        columns = [column for column in self.layout.columns if column.layer is not None]
-        pitch = columns[1].x - columns[0].x if len(columns) > 1 else 60.0
-        left = 1.5 * self.style.label
-        right = min(columns[0].x - 0.8 * pitch, self.layout.columns[0].x + 60) - left
+        columns, pitch = self.columns, self.pitch
+        by_order = self._by_order(self.left, self.room) if self.orders else []
         return (
-            Group(tuple(self._by_order(left, right)), id="paths by number of steps"),
+            Group(tuple(by_order), id="paths by number of steps"),
             Group(tuple(self._by_layer([column.x for column in columns], pitch)), id="by layer"),
             Group(tuple(self._scale_bar(columns[-1].x + 0.7 * pitch)), id="scale of the bars"),
         )
@@ -120,35 +136,23 @@ class Overview:
                 break
             ink = self.theme.text if strong else self.theme.muted
             made.append(Text(x, y, text, size, ink, bold=strong))
-            x += width(text + " ", size, strong) + 3
-            room -= width(text + " ", size, strong) + 3
+            x += width(text, size, strong) + 0.5 * size
+            room -= width(text, size, strong) + 0.5 * size
         return list(made)
 
     def _by_order(self, left: float, room: float) -> list[Item]:
         theme, size = self.theme, self.style.small
-        kind = "steps" if self.expansion.through_mlps else "heads"
         total = logits(self.expansion.total)
-        words = ((f"by number of {kind}", True), (f"sum with b_U {total}", False))
-        items: list[Item] = self._heading(left, words, room + 12)
+        words = ((self.kind, True), (f"sum with b_U {total}", False))
+        items: list[Item] = self._heading(left, words, room + min(12.0, 0.2 * self.pitch))
         each = room / len(self.orders)
         items.append(Curve(segment(left, self.zero, left + room, self.zero), stroke=theme.faint))
         for number, bar in enumerate(self.orders):
             x = left + number * each
             items.append(self._bar(bar, x + 0.2 * each, 0.6 * each))
-            text = logits(bar.value, signed=True, digits=1)
-            if width(text, size) < each:
-                over = self.zero - max(bar.value, 0.0) * self.scale - 3
-                items.append(
-                    Text(
-                        x + each / 2,
-                        over,
-                        text,
-                        size,
-                        theme.sign_text(bar.value),
-                        "middle",
-                        halo=theme.background,
-                    )
-                )
+            text, ink = logits(bar.value, signed=True, digits=1), theme.sign_text(bar.value)
+            over, paper = self.zero - max(bar.value, 0.0) * self.scale - 3, theme.background
+            items.append(Text(x + each / 2, over, text, size, ink, "middle", halo=paper))
             items.append(
                 Text(x + each / 2, self.bottom + size * 1.35, bar.name, size, theme.muted, "middle")
             )

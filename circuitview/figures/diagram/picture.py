@@ -4,9 +4,43 @@ The bands of a deep model take long to paint and don't depend on the selection b
 they are; a window may keep them as they were painted. An exported file has everything in one list.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
 from circuitview.figures.figure import Curve, Figure, Group, Item
+
+
+class Bands(Sequence[Group]):
+    """The bands of a picture, each made when it is first asked for: making thousands of them at
+    once would hold a window up.
+
+    Args:
+        count: how many there are.
+        make: the band at a place.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], Group]) -> None:
+        self._make = make
+        self._made: list[Group | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, place: int) -> Group: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Group, ...]: ...
+    def __getitem__(self, place: int | slice) -> Group | tuple[Group, ...]:
+        if isinstance(place, slice):
+            return tuple(self[i] for i in range(*place.indices(len(self))))
+        made = self._made[place]
+        if made is None:
+            made = self._made[place] = self._make(place % len(self))
+        return made
+
+    def __iter__(self) -> Iterator[Group]:
+        return (self[place] for place in range(len(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,7 +50,7 @@ class Picture:
     Attributes:
         under: what lies under the bands: the lane, the strands of the source tokens.
         bands: one group with one curve for each path, remainder and b_U, lowest first; the same
-            tuple for every selection.
+            object for every selection.
         strength: the opacity of all bands is multiplied by this.
         picked: the selected bands once more, as they stand out.
         over: what lies on top: nodes and words.
@@ -31,9 +65,9 @@ class Picture:
     title: str
     description: str
     under: tuple[Item, ...]
-    bands: tuple[Group, ...]
+    bands: Sequence[Group]
     strength: float
-    picked: tuple[Group, ...]
+    picked: Sequence[Group]
     over: tuple[Item, ...]
     strong_on_top: bool = False
     thickness: tuple[float, ...] = ()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from circuitview.core.config import ModelConfig
+from circuitview.core.names import CircuitviewError
 from circuitview.core.path import Path
 
 if TYPE_CHECKING:
@@ -23,6 +24,23 @@ _MOST_STACKED = 16
 def is_deep(config: ModelConfig) -> bool:
     """Whether a model's diagram is a grid of layers and heads."""
     return config.n_layers > _MOST_COLUMNS or config.n_heads > _MOST_STACKED
+
+
+def require_layer(model: str, config: ModelConfig, layer: int) -> None:
+    """Pass only a layer that the diagram of `model` can show alone.
+
+    Raises:
+        CircuitviewError: where the model has no such layer, or shows all of its few at once.
+    """
+    if not is_deep(config):
+        raise CircuitviewError(
+            f"layer {layer} can't be shown alone: the diagram of {model} shows all "
+            f"{config.n_layers} layers; leave the layer out"
+        )
+    if not 0 <= layer < config.n_layers:
+        raise CircuitviewError(
+            f"{model} has no layer {layer}; name one from 0 to {config.n_layers - 1}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

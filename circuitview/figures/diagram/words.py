@@ -24,6 +24,17 @@ def count(number: int) -> str:
     return f"{share:.1f} {name}" if share < 10 else f"{share:.0f} {name}"
 
 
+def brief_count(number: int) -> str:
+    """The same in the least room: "9,504", "2 × 10¹³", "10³⁰"; to one digit from a million on."""
+    if number < 1_000_000:
+        return f"{number:,}"
+    digits = str(number)
+    first = round(int(digits[:3]) / 100)
+    exponent = len(digits) - 1 + (first == 10)
+    power = f"10{str(exponent).translate(_RAISED)}"
+    return power if first in (1, 10) else f"{first} × {power}"
+
+
 def expansion_name(expansion: "Expansion") -> str:
     """Which of the two expansions is shown; "" for a model without MLPs, where both are one."""
     if expansion.recording.weights.config.attn_only:

@@ -5,6 +5,7 @@ picture of their own, the strongest first; what is selected only changes how tha
 into the whole.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -20,28 +21,22 @@ class BandLayer:
     """Some bands of one picture, painted for one place and zoom at a time.
 
     Args:
-        bands: lowest first.
+        bands: lowest first, each with one curve; asked for one by one as they are painted.
         thickness: how thick each really is (pixels of the picture).
         strong_on_top: whether thick ones lie over thin ones.
     """
 
     def __init__(
         self,
-        bands: tuple[Group, ...] = (),
-        thickness: tuple[float, ...] = (),
+        bands: Sequence[Group] = (),
+        thickness: Sequence[float] = (),
         strong_on_top: bool = False,
     ) -> None:
         self.bands = bands
         self.marks = Marks(bands)
-        curves = [
-            (item, real)
-            for band, real in zip(bands, thickness, strict=True)
-            for item in band.items
-            if isinstance(item, Curve)
-        ]
+        self._thickness = thickness
         # Strong ones are painted first, at whichever end of the pile they lie.
         self._upwards = not strong_on_top
-        self._curves = curves if self._upwards else curves[::-1]
         self._paths: list[QPainterPath] = []
         self._done = 0
         self._looks: tuple[object, ...] = ()
@@ -51,7 +46,7 @@ class BandLayer:
 
     @property
     def complete(self) -> bool:
-        return self._done == len(self._curves)
+        return self._done == len(self.bands)
 
     def aim(self, transform: QTransform, size: QSize, ratio: float) -> None:
         """Begin anew where the place, zoom or room differs from what is painted."""
@@ -65,7 +60,7 @@ class BandLayer:
             self._before = self._pixmap, self._transform
         self._looks, self._done = looks, 0
         self._transform = QTransform(transform)
-        self._pixmap = QPixmap(size * ratio if self._curves else QSize())
+        self._pixmap = QPixmap(size * ratio if len(self.bands) else QSize())
         self._pixmap.setDevicePixelRatio(ratio)
         self._pixmap.fill(Qt.GlobalColor.transparent)
 
@@ -89,7 +84,9 @@ class BandLayer:
             self._before = None
 
     def _paint(self, number: int, painter: QPainter, seen: QRectF) -> None:
-        curve, real = self._curves[number]
+        place = number if self._upwards else len(self.bands) - 1 - number
+        (curve,), real = self.bands[place].items, self._thickness[place]
+        assert isinstance(curve, Curve)
         if number == len(self._paths):
             self._paths.append(qpath(curve))
         path, spare = self._paths[number], curve.stroke_width

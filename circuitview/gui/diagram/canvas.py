@@ -2,10 +2,12 @@
 
 All that is seen is composed once and kept; pointing only draws the band in question on top of it.
 While the picture is being moved the kept one is moved with it, and painted anew when it stands
-still. Bands are painted in slices between which the window answers.
+still. Bands are painted in slices between which the window answers; a new picture takes the place
+of the one before once its strongest bands are painted.
 """
 
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, QTimer, Signal
@@ -35,7 +37,9 @@ _STEP = 1.25  # of a zoom by key or menu
 _MOST = 20.0
 _LEAST = 0.5
 _SETTLE = 80  # milliseconds without a move until the picture is painted anew
-_FIRST, _SLICE = 0.02, 0.012  # seconds of painting at once: before anything is seen, and after
+_SLICE = 0.008  # seconds of painting at once
+_FIRST = 0.02  # seconds of painting before a picture is seen
+_PATIENCE = 0.1  # seconds after which a picture that is no longer meant is shown no more
 _HOVERED = 0.97
 _ARROWS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
@@ -82,6 +86,8 @@ class Canvas(QWidget):
         self._kept = QPixmap()  # what is seen, as it was composed for the transform
         self._kept_for = QTransform()
         self._stale = True
+        self._stale_since = 0.0
+        self._painted = 0.0  # seconds, since then
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
         self._settle.setInterval(_SETTLE)
@@ -127,7 +133,8 @@ class Canvas(QWidget):
 
     def _repaint(self) -> None:
         self._settle.stop()
-        self._stale = True
+        if not self._stale:
+            self._stale, self._stale_since, self._painted = True, perf_counter(), 0.0
         self.update()
 
     def _moved(self) -> None:
@@ -150,11 +157,20 @@ class Canvas(QWidget):
 
     def _paint_slice(self) -> None:
         self._paint_bands(_SLICE)
+        self._painted += _SLICE
         if self.complete:
             self._slices.stop()
-            if not self._settle.isActive():
-                self._compose()
-                self.update()
+        elif not self._stale or self._painted < _FIRST:
+            return
+        if not self._settle.isActive():
+            self._compose()
+            self.update()
+
+    @property
+    def _can_wait(self) -> bool:
+        """Whether what is kept may stay a moment longer, until more bands are painted."""
+        fits = self._kept.size() == self.size() * self.devicePixelRatioF()
+        return fits and perf_counter() - self._stale_since < _PATIENCE
 
     def _compose(self) -> None:
         """Put together what is seen, with the bands as far as they are painted."""
@@ -205,8 +221,9 @@ class Canvas(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: ARG002
         if self._stale and not self._settle.isActive():
             self._aim()
-            self._paint_bands(_FIRST)
-            self._compose()
+            if self.complete or not self._can_wait:
+                self._paint_bands(_FIRST)
+                self._compose()
             if not self.complete:
                 self._slices.start()
         painter = QPainter(self)

@@ -4,6 +4,7 @@ Bands run from left to right in cubic curves. All their pieces are held as one a
 look-up is a comparison of boxes and a few hundred points, however many bands there are.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,7 @@ class Mark:
 class Marks:
     """The marks of some items, found by place. Built when first asked."""
 
-    def __init__(self, items: tuple[Item, ...]) -> None:
+    def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
         self._built = False
 

@@ -146,7 +146,8 @@ class PathTablePanel(Panel):
         if self.view.isColumnHidden(KIND) != narrow:
             self.view.setColumnHidden(KIND, narrow)
         number = metrics.horizontalAdvance("−10.00") + 24
-        bar = min(self.width() // 5, max((self.width() - 170) // 2, 12), 160)
+        label = metrics.horizontalAdvance("token > mlp 10 > mlp 20") + 24
+        bar = min(self.width() // 5, max((self.width() - label) // 2, 12), 160)
         self.view.header().resizeSection(CONTRIBUTION, number + bar)
         short = self.width() < metrics.averageCharWidth() * _SHORT_CHARACTERS
         if self.view.isColumnHidden(SHARE) != short:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QImage
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QImage
 from PySide6.QtWidgets import QApplication, QMenu
 
 from circuitview.core.expansion import Expansion, expand
@@ -15,12 +15,12 @@ from circuitview.core.target import Target
 from circuitview.figures.diagram.geometry import AllLayers, Elsewhere, LayerHeading
 from circuitview.figures.diagram.shown import touches
 from circuitview.figures.figure import groups
-from circuitview.figures.theme import LIGHT
+from circuitview.figures.theme import DARK, LIGHT
 from circuitview.gui.diagram.band_layer import BandLayer
 from circuitview.gui.diagram.marks import Mark
 from circuitview.gui.diagram.view import DiagramView
 from circuitview.gui.document import Document
-from circuitview.gui.floor_bar import FloorBar
+from circuitview.gui.floor_bar import FloorBar, hidden_wordings
 from circuitview.gui.jobs import JobRunner
 from circuitview.gui.paint import image
 from circuitview.session.state import Results, Selection, Snapshot, State
@@ -187,6 +187,25 @@ def test_the_floor_bar_follows_the_layer(qtbot, document, deep):
     assert bar.hidden_terms.text() == whole
 
 
+def test_a_narrow_floor_bar_says_less_and_never_cuts_without_a_sign(qtbot, document, deep):
+    bar = FloorBar(document)
+    qtbot.addWidget(bar)
+    bar.show()
+    snapshot = Snapshot(State(floor=0.05), Results(expansion=deep))
+    bar.show_snapshot(snapshot)
+    label, wordings = bar.hidden_terms, hidden_wordings(snapshot)
+    metrics, said = QFontMetrics(label.font()), []
+    for width in range(900, 10, -10):
+        label.resize(width, 20)
+        shown = label.shown()
+        assert shown in wordings or shown.endswith("…") or not shown
+        assert metrics.horizontalAdvance(shown) <= max(width, metrics.horizontalAdvance("…"))
+        said.append(shown)
+    assert [one for one in dict.fromkeys(said) if one in wordings] == list(wordings)
+    assert label.toolTip() == label.text() == wordings[0]
+    assert [len(one) for one in wordings] == sorted(map(len, wordings), reverse=True)
+
+
 def test_bands_painted_in_slices_look_as_if_painted_at_once(view, deep):
     view.canvas.finish()
     layer, slices = view.canvas._bands, 0
@@ -239,6 +258,38 @@ def test_bands_are_painted_whole_without_being_asked_again(qtbot, view):
     qtbot.waitUntil(lambda: view.canvas._kept_for == view.canvas.transform)
     qtbot.waitUntil(lambda: view.canvas.complete and not view.canvas._slices.isActive())
     assert not view.canvas._stale
+
+
+def test_a_new_picture_is_seen_once_its_strongest_bands_are_painted(qtbot, view, deep):
+    """It was painted at once, which held the window up for as long again as laying it out."""
+    view.canvas.finish()
+    before, canvas = view.canvas._kept, view.canvas
+    view.show_snapshot(Snapshot(State(theme="dark"), Results(expansion=deep)))
+    canvas.repaint()
+    assert canvas._kept is before
+    assert not canvas._bands._done, "nothing is painted before the window has come round"
+    qtbot.waitUntil(lambda: canvas.complete and not canvas._slices.isActive())
+    assert canvas._kept is not before
+    assert canvas._kept.toImage().pixelColor(2, 2).name() == DARK.background
+    assert not canvas._stale
+
+
+def test_a_picture_that_is_no_longer_meant_is_not_shown_for_long(view, deep):
+    """A slider that is drawn along asks for picture after picture: each must be seen."""
+    view.canvas.finish()
+    before, canvas = view.canvas._kept, view.canvas
+    view.show_snapshot(Snapshot(State(floor=0.1), Results(expansion=deep)))
+    canvas._stale_since -= 1.0  # seconds
+    view.show_snapshot(Snapshot(State(floor=0.2), Results(expansion=deep)))
+    canvas.repaint()
+    assert canvas._kept is not before
+
+
+def test_another_room_is_filled_at_once(view):
+    view.canvas.finish()
+    view.canvas.resize(view.canvas.width() - 40, view.canvas.height() - 30)
+    view.canvas.repaint()
+    assert view.canvas._kept.size() == view.canvas.size()
 
 
 def test_the_nearest_band_is_found_where_none_is_drawn(view):
