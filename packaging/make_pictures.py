@@ -48,20 +48,23 @@ def _grab() -> None:
         pause.exec()
 
     wait(lambda: document.snapshot.results.expansion is not None)
+    PICTURES.mkdir(exist_ok=True)
+    deep = deep_model()
+    if deep is not None:
+        first = document.snapshot.state
+        document.edit(lambda state: replace(state.with_model(str(deep)), theme="light"))
+        wait(lambda: document.snapshot.results.model.config.n_layers == 30)
+        wait(lambda: not document.jobs.busy, settled=2000)
+        window.grab().save(str(PICTURES / "window-deep.png"))
+        document.edit(lambda _state: first)
+        wait(lambda: document.snapshot.results.model.name == first.model)
     window.host.docks["ablation"].panel.run()
     wait(lambda: not document.jobs.busy)
-    PICTURES.mkdir(exist_ok=True)
     for name in ("light", "dark"):
         document.edit(lambda state, name=name: replace(state, theme=name))
         wait(lambda: True)
         picture = PICTURES / f"window-{name}.png"
         window.grab().save(str(picture))
-    deep = deep_model()
-    if deep is not None:
-        document.edit(lambda state: replace(state.with_model(str(deep)), theme="light"))
-        wait(lambda: document.snapshot.results.model.config.n_layers == 30)
-        wait(lambda: not document.jobs.busy, settled=2000)
-        window.grab().save(str(PICTURES / "window-deep.png"))
     window.close()
     document.jobs.shutdown()
 

@@ -20,6 +20,9 @@ MODEL, N_TOKENS, ROUNDS = "attn-only-2l", 64, 41
 
 
 def main() -> None:
+    # Both are too short for two threads to pay, which wait a hundred times as long for each other
+    # where a core is busy with something else.
+    torch.set_num_threads(1)
     model = open_model(MODEL)
     drawn = torch.randint(1, model.config.d_vocab, (N_TOKENS - 1,), generator=torch.manual_seed(0))
     ids = (0, *drawn.tolist())
