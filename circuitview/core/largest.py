@@ -46,17 +46,14 @@ class Listing:
     """The largest paths, and what they were chosen from.
 
     Attributes:
-        paths, contributions: the listed ones, the largest first (logits).
-        n_enumerated, enumerated: how many paths of up to two heads there are, and their sum.
-        n_found, found: how many of the listed ones have more heads, and their sum.
+        paths: the listed ones, the largest first.
+        n_enumerated, enumerated: how many paths of up to two heads there are, and their sum
+            (logits).
     """
 
     paths: tuple[Path, ...]
-    contributions: npt.NDArray[np.float64]
     n_enumerated: int
     enumerated: float
-    n_found: int
-    found: float
 
 
 @dataclass
@@ -71,8 +68,6 @@ class _Best:
         self, sent: Tensor, layer: int, tails: list[HeadChain], sources: tuple[Source, ...]
     ) -> None:
         """[head, chain, source], what is sent along chains through the heads of `layer`."""
-        if not self.k:
-            return
         flat = sent.flatten()
         size = flat.abs()
         best = size.topk(min(self.k, len(flat)))
@@ -105,7 +100,7 @@ class _Best:
         if len(self.kept) > self.k:
             self.kept.sort(key=lambda entry: -abs(entry[0]))
             del self.kept[self.k :]
-            self.least = abs(self.kept[-1][0]) if self.kept else float("inf")
+            self.least = abs(self.kept[-1][0])
 
 
 @dataclass
@@ -181,14 +176,10 @@ def largest_paths(
         yield Progress(n_layers - step.layer, n_layers, "working out paths of up to two heads")
     yield from _search(recording, target, best, frontier)
     best.kept.sort(key=lambda entry: -abs(entry[0]))
-    deep = [value for value, _, chain in best.kept if len(chain) > ENUMERATED_HEADS]
     return Listing(
         paths=tuple(Path(source, chain) for _, source, chain in best.kept),
-        contributions=np.array([value for value, _, _ in best.kept], dtype=np.float64),
         n_enumerated=n_enumerated,
         enumerated=enumerated,
-        n_found=len(deep),
-        found=float(np.sum(deep)),
     )
 
 

@@ -25,7 +25,7 @@ class Listed:
         paths, contributions, by_source: the listed ones; [path] and [path, src] (logits).
         worked_out: every path of up to this many steps was worked out.
         smaller, n_smaller: sum and number of those worked out but not listed (logits).
-        longer, n_longer: sum and number of the listed ones with more steps (logits).
+        longer: sum of the listed ones with more steps (logits).
     """
 
     paths: tuple[Path, ...]
@@ -35,7 +35,6 @@ class Listed:
     smaller: float = 0.0
     n_smaller: int = 0
     longer: float = 0.0
-    n_longer: int = 0
 
 
 def list_all(recording: Recording, target: Target) -> Listed:
@@ -82,7 +81,6 @@ def list_largest(
         smaller=listing.enumerated - float(contributions[short].sum()),
         n_smaller=listing.n_enumerated - int(short.sum()),
         longer=float(contributions[~short].sum()),
-        n_longer=listing.n_found,
     )
 
 

@@ -3,8 +3,7 @@
 By default an MLP's recorded output is a source of paths. To carry paths on through it, each
 neuron's nonlinearity is held at its recorded ratio: act(x)/x for a plain MLP (its limit where x is
 0), the activated gate for a gated one. What is left is linear in the stream, so that the sum stays
-exact.
-Source: the linearisation by recorded activations of Elhage et al. 2021, section on MLP layers.
+exact: the path expansion of Elhage et al. 2021 with one thing more held.
 """
 
 from collections.abc import Callable

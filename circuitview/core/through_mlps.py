@@ -6,7 +6,8 @@ d_model]. Before the first MLP (seen from the target) it stays a pair (w, v), as
 
 Cost in multiplications: for each MLP n_sources n d_model d_mlp to bring the sources to its neurons,
 d_model d_mlp for each pair and n d_model d_mlp for each gradient that comes to it, twice that for
-each that goes on, and n_sources n d_mlp for each chain. Source: Elhage et al. 2021, on MLP layers.
+each that goes on, and n_sources n d_mlp for each chain. The path expansion of Elhage et al. 2021,
+with one thing more held (see mlp.py).
 """
 
 from collections.abc import Iterator
