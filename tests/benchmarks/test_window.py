@@ -82,9 +82,15 @@ def test_nothing_stalls_afterwards(runs, verdict):
 
 
 @pytest.mark.slow
-def test_a_change_of_dest_or_target_is_repainted_within_a_blink(runs, verdict, benchmark):
-    times = [seconds for taken in runs["window"] for seconds in taken["changes"]]
+def test_a_change_of_dest_or_target_is_seen_within_a_blink(runs, verdict, benchmark):
+    times = [seconds for taken in runs["window"] for seconds in taken["seen"]]
     benchmark.extra_info["median_ms"] = 1000 * statistics.median(times)
     benchmark.pedantic(lambda: statistics.median(times), rounds=1)
     what = "change of dest or target to repainted window, 64 tokens, 1440x900"
     verdict(what, statistics.median(times), None, 0.050)
+
+
+@pytest.mark.slow
+def test_its_thinnest_bands_follow_soon(runs, verdict):
+    times = [seconds for taken in runs["window"] for seconds in taken["complete"]]
+    verdict("the same, to the last of 173 bands", statistics.median(times), None, 0.100)

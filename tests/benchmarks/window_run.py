@@ -77,10 +77,12 @@ class Run:
         self.document = self.window.document
         self.window.resize(1440, 900)
         self.window.first_painted.connect(self.first_painted)
-        self.document.changed.connect(self.changed)
+        self.window.diagram.canvas.composed.connect(self.composed)
+        self.expansion: object = None  # the last that was drawn whole
         self.figures: dict[str, object] = {}
         self.asked = 0.0
-        self.taken: list[float] = []
+        self.seen: list[float] = []  # seconds until a change was seen, its strongest bands painted
+        self.complete: list[float] = []  # and until the last hair was
         self.loading = True
         self.heart: Heartbeat | None = None
 
@@ -94,11 +96,17 @@ class Run:
         self.figures["first_paint"] = time.time() - STARTED
         self.heart = Heartbeat()
 
-    def changed(self, snapshot, before) -> None:
+    def composed(self) -> None:
+        """The diagram is put together: for the first time since what was asked, or whole."""
         from PySide6.QtCore import QTimer
 
-        if snapshot.results.expansion is not before.results.expansion:
-            # A timer of 0 ms fires once the paint events that this change posted are done.
+        if self.document.snapshot.results.expansion is self.expansion:
+            return
+        if self.asked and len(self.seen) == len(self.complete):
+            self.seen.append(time.perf_counter() - self.asked)
+        if self.window.diagram.canvas.complete:
+            self.expansion = self.document.snapshot.results.expansion
+            # A timer of 0 ms fires once the paint events of the other panels are done.
             QTimer.singleShot(0, self.painted)
 
     def painted(self) -> None:
@@ -116,20 +124,20 @@ class Run:
             return
         n = len(self.document.snapshot.results.expansion.recording.prompt)
         if self.asked:
-            self.taken.append(time.perf_counter() - self.asked)
+            self.complete.append(time.perf_counter() - self.asked)
         else:
             assert n >= N_TOKENS, n
             self.heart.restart()
-        if len(self.taken) == CHANGES:
-            self.figures["changes"] = self.taken
+        if len(self.complete) == CHANGES:
+            self.figures["seen"], self.figures["complete"] = self.seen, self.complete
             self.figures["stall_after"] = self.heart.longest
             self.app.quit()
             return
-        if len(self.taken) % 2:  # the same dest, the second-best token as the target
+        if len(self.complete) % 2:  # the same dest, the second-best token as the target
             token = self.document.snapshot.results.predictions[1].label
             change = {"target": token}
         else:
-            change = {"target": None, "dest": N_TOKENS - 1 - len(self.taken)}
+            change = {"target": None, "dest": N_TOKENS - 1 - len(self.complete)}
         QTimer.singleShot(5, lambda: self.ask(lambda state: replace(state, **change)))
 
     def ask(self, change) -> None:

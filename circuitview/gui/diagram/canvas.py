@@ -38,7 +38,7 @@ _MOST = 20.0
 _LEAST = 0.5
 _SETTLE = 80  # milliseconds without a move until the picture is painted anew
 _SLICE = 0.008  # seconds of painting at once
-_FIRST = 0.02  # seconds of painting before a picture is seen
+_FIRST = 0.012  # seconds of painting before a picture is seen
 _PATIENCE = 0.1  # seconds after which a picture that is no longer meant is shown no more
 _HOVERED = 0.97
 _ARROWS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
@@ -56,6 +56,7 @@ class Canvas(QWidget):
         entered: the enter key.
         left: the escape key.
         resized: the room changed while the whole picture was shown.
+        composed: what is seen was put together anew, with the bands as far as they are painted.
     """
 
     clicked = Signal(object)
@@ -66,6 +67,7 @@ class Canvas(QWidget):
     entered = Signal()
     left = Signal()
     resized = Signal()
+    composed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,7 +89,6 @@ class Canvas(QWidget):
         self._kept_for = QTransform()
         self._stale = True
         self._stale_since = 0.0
-        self._painted = 0.0  # seconds, since then
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
         self._settle.setInterval(_SETTLE)
@@ -134,7 +135,7 @@ class Canvas(QWidget):
     def _repaint(self) -> None:
         self._settle.stop()
         if not self._stale:
-            self._stale, self._stale_since, self._painted = True, perf_counter(), 0.0
+            self._stale, self._stale_since = True, perf_counter()
         self.update()
 
     def _moved(self) -> None:
@@ -156,11 +157,10 @@ class Canvas(QWidget):
         layer.paint_for(seconds)
 
     def _paint_slice(self) -> None:
-        self._paint_bands(_SLICE)
-        self._painted += _SLICE
+        self._paint_bands(_FIRST if self._stale else _SLICE)
         if self.complete:
             self._slices.stop()
-        elif not self._stale or self._painted < _FIRST:
+        elif not self._stale:
             return
         if not self._settle.isActive():
             self._compose()
@@ -187,6 +187,7 @@ class Canvas(QWidget):
         paint(picture.over, painter)
         painter.end()
         self._kept, self._kept_for, self._stale = kept, self.transform, False
+        self.composed.emit()
 
     def fit(self) -> None:
         """Show the whole picture."""
