@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from circuitview.cli.app import run
+from circuitview.core.answers import KEYS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 TEXT = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -53,3 +54,8 @@ def test_commands_are_one_line_of_steps(marker):
     assert steps[0] == "python3 -m venv .venv"
     assert "-c packaging/constraints.txt" in steps[1]
     assert len(steps) == 3
+
+
+def test_every_key_of_config_is_named():
+    (row,) = [line for line in TEXT.splitlines() if "`--config key=value`" in line]
+    assert row.endswith(f"{', '.join(f'`{key}`' for key in KEYS)} |")

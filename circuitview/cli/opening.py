@@ -12,6 +12,9 @@ from circuitview.core.names import CircuitviewError, DtypeName
 if TYPE_CHECKING:  # torch is loaded when the model is opened
     from circuitview.core.model import Model
 
+# Bytes of float32; unpacking more takes longer than about two seconds, which is worth a line.
+_SLOW = 60_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Opening:
@@ -34,11 +37,14 @@ class Opening:
             CircuitviewError: where it can't be opened or run in `dtype`, would not fit into what
                 memory is free, or does something that is not summed.
         """
+        need = memory_need(self.model, dtype)
         if not self.even_if_large:
             try:
-                memory_need(self.model, dtype).require_free()
+                need.require_free()
             except TooLargeError as error:
                 raise TooLargeError(f"{error}, or add --even-if-large") from None
+        if need.packed and need.size is not None and need.size >= _SLOW:
+            complain(f"unpacking {need.name} to float32, {need.text} …")
         from circuitview.core.checkpoint import open_model
 
         model = open_model(

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from circuitview.core.answers import KEYS
 from circuitview.core.device import DeviceName
 from circuitview.core.names import DtypeName
 
@@ -25,7 +26,8 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="KEY=VALUE",
-        help="For a bare weights file: what it does not say of its config; may be repeated.",
+        help="For a bare weights file: what it does not say of its config, like act_fn=gelu; may "
+        f"be repeated. Keys: {', '.join(KEYS)}.",
     ),
 ]
 TokenizerOption = Annotated[

@@ -18,6 +18,7 @@ from circuitview.session.expansions import (
     expansion_kind,
     expansion_shown,
     held_fixed,
+    precision,
     soft_cap,
 )
 
@@ -130,7 +131,8 @@ def _heading(model: Model, expansion: Expansion, prompt: str) -> list[str]:
         f"{len(labels)} tokens: {_shortened(labels)}",
         (
             f"target {target.label}{versus} at dest {target.dest} ({labels[target.dest]}), "
-            f"{expansion.dtype}, {held_fixed(expansion)}; numbers in logits"
+            f"{precision(expansion.dtype, model.stored)}, {held_fixed(expansion)}; numbers in "
+            "logits"
         ),
         *([shown] if shown else []),
     ]

@@ -36,11 +36,13 @@ class Need:
         name: of the model.
         size: of its weights in `dtype` [bytes]; None where the files don't tell.
         dtype: the precision that it opens in.
+        packed: whether it is a GGUF file, whose weights are unpacked first.
     """
 
     name: str
     size: int | None
     dtype: DtypeName = "float32"
+    packed: bool = False
 
     @property
     def text(self) -> str:
@@ -96,7 +98,7 @@ def memory_need(named: str | FilePath, dtype: DtypeName = "float32") -> Need:
         size = sum(map(_float32_size, weights_of(found)))
     except (CircuitviewError, OSError, ValueError, struct.error):
         return Need(name, None)  # opening it will say what is wrong
-    return Need(name, size * (2 if dtype == "float64" else 1), dtype)
+    return Need(name, size * (2 if dtype == "float64" else 1), dtype, found.format == "gguf")
 
 
 def _float32_size(path: FilePath) -> int:

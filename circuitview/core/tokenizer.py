@@ -113,6 +113,7 @@ class Tokenizer:
         d_vocab: how many tokens the model has; labels exist for all of them.
         where: its file, for messages.
         bos_by_default: whether a prompt starts with BOS where nobody says whether it should.
+        spelling: how its tokens are typed, where they are no words; "" where they are.
     """
 
     inner: HuggingFaceTokenizer
@@ -120,6 +121,7 @@ class Tokenizer:
     d_vocab: int
     where: str = field(default="tokenizer.json")
     bos_by_default: bool = True
+    spelling: str = ""
 
     @cached_property
     def _byte_level(self) -> bool:
@@ -223,10 +225,10 @@ class Tokenizer:
             known = self.inner.get_vocab()
             missing = next((word for word in text.split() if word not in known), text)
             if self.inner.decoder is None or not self._byte_level:
+                listed = f": {' '.join(sorted(known))}" if len(known) <= _FEW else ""
                 raise CircuitviewError(
                     f"{missing!r} is not in this model's vocabulary of {self.d_vocab}"
-                    + (f": {' '.join(sorted(known))}" if len(known) <= _FEW else "")
-                    + "; use other words"
+                    + (f"; {self.spelling}" if self.spelling else f"{listed}; use other words")
                 ) from None
             raise CircuitviewError(
                 f"{self.where} can't encode {text!r}: {error}; use another tokenizer"

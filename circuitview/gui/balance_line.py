@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption
 
 from circuitview.gui.document import Document
 from circuitview.session.balance import balance
-from circuitview.session.expansions import expansion_shown, held_fixed
+from circuitview.session.expansions import expansion_shown, held_fixed, precision
 from circuitview.session.state import Snapshot
 
 
@@ -42,7 +42,8 @@ class BalanceLine(QLabel):
             self.setText(summed.text)
             held, facts = held_fixed(expansion), snapshot.results.model
             where = "" if facts is None or facts.device == "cpu" else f" on {facts.device}"
-            self.held.setText(f"{summed.dtype}{where} · {held}")
+            how = summed.dtype if facts is None else precision(summed.dtype, facts.stored)
+            self.held.setText(f"{how}{where} · {held}")
             shown = expansion_shown(expansion)
             self.held.setToolTip(
                 f"{held[0].upper()}{held[1:]} at what the model did on this prompt: that is what "

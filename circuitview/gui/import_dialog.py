@@ -23,12 +23,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from circuitview.core.answers import Question
 from circuitview.gui.document import Document
 from circuitview.session.settings import Answers
 from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:  # torch is loaded in the worker, with the description
-    from circuitview.core.checkpoint.state_dict import Described, Question
+    from circuitview.core.checkpoint.state_dict import Described
 
 TOKENIZER, POSITIONS = "tokenizer", "positional_embedding_type"
 _ROTARY = "rotary"
@@ -174,7 +175,7 @@ class _Field(QWidget):
     """One question: where it is answered, and why it is asked."""
 
     def __init__(
-        self, question: "Question", known: str | None, folder: FilePath, parent: QWidget
+        self, question: Question, known: str | None, folder: FilePath, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self._folder = folder
@@ -200,7 +201,7 @@ class _Field(QWidget):
         """What takes the keyboard."""
         return self.choice or self.line or self
 
-    def _choices(self, question: "Question", known: str | None) -> QComboBox:
+    def _choices(self, question: Question, known: str | None) -> QComboBox:
         self.choice = QComboBox()
         if question.default is None:
             self.choice.addItem(_CHOOSE)
@@ -213,7 +214,7 @@ class _Field(QWidget):
         self.line.setPlaceholderText(self._default)
         return self.line
 
-    def _file_row(self, question: "Question", known: str | None) -> QHBoxLayout:
+    def _file_row(self, question: Question, known: str | None) -> QHBoxLayout:
         row = QHBoxLayout()
         line = self._line(known)
         if not self._default:

@@ -152,6 +152,7 @@ class PromptBar(QWidget):
         facts = snapshot.results.model
         assert facts is not None
         self.model_button.setText(f"{facts.name} ▾")
+        self.model_button.setToolTip(f"The open model, stored in {facts.stored}; click for others")
         has_bos = facts.config.bos_token_id is not None
         self.bos.setEnabled(has_bos)
         self.bos.setToolTip(

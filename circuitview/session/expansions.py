@@ -55,6 +55,17 @@ def expansion_shown(expansion: "Expansion") -> str:
     return WORDS[expansion_kind(expansion)].shown
 
 
+def precision(dtype: str, stored: str) -> str:
+    """What a run computes in: "float32", or "float32 from Q4_1" where its file packs the weights.
+
+    Args:
+        dtype: of the run.
+        stored: of the file, by torch's name for it or by GGUF's.
+    """
+    plain = stored.lower().startswith(("float", "bfloat", "f16", "f32", "f64", "bf16"))
+    return dtype if plain else f"{dtype} from {stored}"
+
+
 def soft_cap(config: "ModelConfig") -> float | None:
     """What the model caps its logits at, or None. What is summed is the logit before the cap."""
     return config.output_logits_soft_cap

@@ -6,7 +6,10 @@ import math
 import pytest
 import torch
 
+from circuitview.cli import opening
 from circuitview.core import memory
+from circuitview.core.answers import KEYS
+from tests.gguf_file import save_gguf
 from tests.hf_families import save_family
 from tests.tiny_models import Tiny, state_dict
 
@@ -136,6 +139,39 @@ def test_bare_weights_open_with_answers(call, weights):
 def test_wrong_answer_is_named(call, weights, pair, needle):
     said = refusal(call, "check", weights, "--tokenizer", "numbers", "--config", pair)
     assert needle in said
+
+
+def test_help_lists_the_keys_of_config(call):
+    for command in ("paths", "export", "check", "open"):
+        code, out, _ = call(command, "--help")
+        said = " ".join(out.split())
+        assert code == 0
+        assert f"Keys: {', '.join(KEYS)}." in said
+    assert {"act_fn", "normalization_type", "eps", "attn_scale", "n_ctx"} < set(KEYS)
+
+
+def test_missing_tokenizer_names_the_option_that_gives_one(call, weights):
+    said = refusal(call, "check", weights, "--config", "normalization_type=LNPre")
+    assert "tokenizer.json: missing" in said
+    assert "give --tokenizer FILE or --tokenizer numbers" in said
+
+
+def test_word_where_tokens_are_numbers_is_answered_with_how_to_type_them(call, weights):
+    options = ["--tokenizer", "numbers", "--config", "normalization_type=LNPre"]
+    said = refusal(call, "paths", weights, *options, "--prompt", "hello")
+    assert 'its tokens are the numbers 0 to 8, typed like "5 8 3"' in said
+
+
+def test_long_unpacking_of_a_gguf_file_is_said_before_it_begins(call, tmp_path, monkeypatch):
+    file = save_gguf(tmp_path / "model.gguf")
+    options = [file, "--prompt", "a b", "--format", "json"]
+    code, out, err = call("paths", *options)
+    assert (code, err) == (0, ""), err
+    monkeypatch.setattr(opening, "_SLOW", 1)
+    code, again, err = call("paths", *options)
+    assert (code, again) == (0, out)
+    assert err == "circuitview: unpacking model.gguf to float32, 0.1 MB …\n"
+    assert call("paths", "cat-on-the-mat", "--prompt", "the cat")[2] == ""
 
 
 def test_what_does_not_fit_is_refused_unless_it_is_asked_for(call, gemma, monkeypatch):

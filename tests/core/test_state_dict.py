@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from circuitview.core.answers import KEYS
 from circuitview.core.checkpoint import state_dict as bare
 from circuitview.core.names import CircuitviewError, Head
 from tests.reference import Oracle
@@ -94,6 +95,9 @@ def test_what_nothing_tells_must_be_answered(tmp_path):
     assert "act_fn (relu, gelu" in str(caught.value)
     assert "positional_embedding_type (rotary, none)" in str(caught.value)
     assert "normalization_type" not in str(caught.value)
+    assert "on the command line as in --config positional_embedding_type=rotary" in str(
+        caught.value
+    )
     given = {
         "normalization_type": "RMSPre",
         "act_fn": "relu",
@@ -105,6 +109,32 @@ def test_what_nothing_tells_must_be_answered(tmp_path):
     assert model.config.n_ctx == 7
     assert model.prompt("1 2").token_ids == (1, 2)
     assert model.prompt("1 2").labels == ("1", "2")
+
+
+@pytest.mark.parametrize("tiny", _KINDS, ids=str)
+def test_what_is_asked_is_among_the_keys_that_the_help_lists(tiny, tmp_path):
+    described = bare.describe(save(tmp_path, tiny))
+    assert {question.field for question in described.questions} <= {*KEYS, "tokenizer"}
+
+
+def test_every_key_that_the_help_lists_is_taken(tmp_path):
+    path = tmp_path / "bare.safetensors"
+    tiny = Tiny(act_fn="relu", normalization_type="RMSPre", positional_embedding_type="none")
+    save_file(
+        {name: array for name, array in state_dict(tiny).items() if "attn.mask" not in name}, path
+    )
+    given = {
+        "normalization_type": "RMSPre",
+        "act_fn": "relu",
+        "positional_embedding_type": "rotary",
+    }
+    given |= {"n_ctx": "7", "tokenizer": "numbers", "rotary_dim": "2", "rotary_base": "50"}
+    given |= {"rotary_adjacent_pairs": "true", "eps": "0.1", "parallel_attn_mlp": "true"}
+    given |= {"attn_scale": "2", "bos_token_id": "none", "use_attn_scale": "true"}
+    given |= {"output_logits_soft_cap": "9"}
+    assert set(given) == {*KEYS, "tokenizer"}
+    config = bare.open_state_dict(path, given).config
+    assert (config.n_rotated, config.output_logits_soft_cap, config.n_ctx) == (2, 9.0, 7)
 
 
 @pytest.mark.parametrize("adjacent", [True, False])
@@ -144,7 +174,14 @@ def test_rotary_tables_tell_their_base_and_pairs(tmp_path, adjacent, base):
         ({"positional_embedding_type": "rotary"}, ["type=rotary", "standard, shortformer"]),
         ({"positional_embedding_type": "sideways"}, ["type=sideways", "standard, shortformer"]),
         ({"bos_token_id": "9"}, ["bos_token_id is 9", "vocabulary of 9"]),
-        ({"tokenizer": "nowhere.json"}, ["nowhere.json: missing", "tokenizer=numbers"]),
+        (
+            {"tokenizer": "nowhere.json"},
+            [
+                "nowhere.json: missing",
+                "--tokenizer FILE or --tokenizer numbers",
+                "in the window, type FILE or numbers under 'tokenizer'",
+            ],
+        ),
     ],
 )
 def test_a_wrong_answer_is_named(tmp_path, given, words):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 from tokenizers import decoders, models, pre_tokenizers
 
+from circuitview.core.checkpoint.number_tokens import number_tokenizer
 from circuitview.core.names import CircuitviewError
 from circuitview.core.tokenizer import (
     Tokenizer,
@@ -240,6 +241,19 @@ def test_a_fault_while_a_text_is_encoded_is_a_line(tmp_path):
     inner = HuggingFaceTokenizer.from_file(str(path))
     with pytest.raises(CircuitviewError, match="can't encode 'tea'"):
         Tokenizer(inner, 0, d_vocab).encode("tea")
+
+
+@pytest.mark.parametrize(("d_vocab", "example"), [(300, "5 17 3"), (18, "5 17 3"), (9, "5 8 3")])
+def test_where_tokens_are_numbers_a_word_is_answered_with_how_to_type_them(d_vocab, example):
+    tokenizer = number_tokenizer(d_vocab, None)
+    for ask in (tokenizer.encode, tokenizer.token_id):
+        with pytest.raises(CircuitviewError, match="'tea' is not in this model's voc") as caught:
+            ask("tea")
+        said = (
+            f'of {d_vocab}; its tokens are the numbers 0 to {d_vocab - 1}, typed like "{example}"'
+        )
+        assert str(caught.value).endswith(said)
+    assert tokenizer.encode(example) == tuple(map(int, example.split()))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])

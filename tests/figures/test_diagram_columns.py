@@ -13,7 +13,7 @@ from circuitview.figures.diagram import Diagram, diagram_figure
 from circuitview.figures.diagram.geometry import AllLayers, Elsewhere, Frame
 from circuitview.figures.diagram.layout import lay_out
 from circuitview.figures.diagram.shown import touches
-from circuitview.figures.figure import bounds, groups, texts
+from circuitview.figures.figure import Text, bounds, groups, texts, walk
 from circuitview.figures.theme import LIGHT
 from circuitview.session.state import Selection
 from tests.figures.diagram_words import require_apart
@@ -177,6 +177,61 @@ def test_one_layer_alone_says_so_and_offers_the_way_back(deep):
     assert any(group.data == AllLayers() for group in groups(figure))
     whole = diagram_figure(deep, theme=LIGHT, width=1280, height=720)
     assert not any(group.data == AllLayers() for group in groups(whole))
+
+
+def test_a_file_of_one_layer_has_its_heading_and_nothing_to_click(deep):
+    figure = diagram_figure(deep, theme=LIGHT, width=1280, height=720, layer=2, captioned=True)
+    assert "layer 2" in texts(figure)
+    assert not any("all layers" in text for text in texts(figure))
+    assert not any(group.data == AllLayers() for group in groups(figure))
+
+
+SIZES = [(640, 360), (800, 450), (1280, 720), (1920, 1080)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("captioned", [False, True])
+def test_each_column_beside_a_layer_says_which_paths_its_numbers_count(deep, size, captioned):
+    """Nets of all paths stood beside sums of the drawn ones, alike to look at."""
+    for layer in (0, 3, 5):
+        figure = diagram_figure(
+            deep, theme=LIGHT, width=size[0], height=size[1], layer=layer, captioned=captioned
+        )
+        shown = [item for item in walk(figure) if isinstance(item, Text)]
+        for heading in shown:
+            name = heading.text
+            if name not in ("from", "next", f"layer {layer}", f"mlp {layer}") or heading.y > 60:
+                continue
+            words = "all paths" if name.endswith(str(layer)) else "paths drawn"
+            under = [
+                item
+                for item in shown
+                if (item.x, item.anchor) == (heading.x, heading.anchor)
+                and 0 < item.y - heading.y < 2 * heading.size
+            ]
+            assert [item.text.endswith(words) for item in under] == [True], name
+        require_apart(figure)
+    whole = texts(diagram_figure(deep, theme=LIGHT, width=size[0], height=size[1]))
+    assert not any(text.endswith(("all paths", "paths drawn")) for text in whole)
+
+
+def test_what_is_pointed_at_beside_a_layer_says_which_paths_it_counts(deep):
+    figure = diagram_figure(deep, theme=LIGHT, width=1280, height=720, layer=3)
+    titles = {group.data: group.title for group in groups(figure)}
+    assert titles[Head(3, 0)].endswith("through it, of all paths")
+    assert titles[TOKEN].endswith("start there, of the paths drawn")
+    assert titles[Elsewhere("before", 1)].endswith("in the paths drawn")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("label", ["w4", "␣tea − ␣coffee", "␣internationalisation", "W" * 60])
+def test_a_long_target_keeps_off_the_headings_beside_a_layer(deep, size, label):
+    found = replace(deep, target=replace(deep.target, label=label))
+    for captioned in (False, True):
+        figure = diagram_figure(
+            found, theme=LIGHT, width=size[0], height=size[1], layer=3, captioned=captioned
+        )
+        require_apart(figure)
 
 
 def test_a_model_of_few_layers_has_no_layer_alone():

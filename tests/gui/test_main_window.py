@@ -80,6 +80,16 @@ def test_balance_line_says_what_is_held_and_in_which_precision(qtbot, window, do
     assert window.balance.held.text().startswith("float64")
 
 
+def test_how_a_gguf_file_packs_its_weights_stands_beside_the_precision(window, document):
+    before = document.snapshot
+    facts = replace(before.results.model, stored="Q4_1")
+    shown = replace(before, results=replace(before.results, model=facts))
+    window.balance.show_snapshot(shown)
+    assert window.balance.held.text() == "float32 from Q4_1 · patterns and norm scales held"
+    window.prompt_bar._show_model(shown)
+    assert "stored in Q4_1" in window.prompt_bar.model_button.toolTip()
+
+
 def test_panel_that_raises_says_so_in_its_place_and_the_others_go_on(
     qtbot, window, document, caplog
 ):

@@ -10,6 +10,7 @@ from circuitview.session.expansions import (
     expansion_kind,
     expansion_shown,
     held_fixed,
+    precision,
     soft_cap,
 )
 from circuitview.session.pipeline import STAGES, Pipeline
@@ -118,3 +119,12 @@ def test_expansion_can_be_left_half_way(monkeypatch):
     assert closed == [True]
     assert pipeline.stale(state)[0] == "expansion"
     assert pipeline.advance(state).expansion.balanced
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [("Q4_1", "float32 from Q4_1"), ("IQ2_XS", "float32 from IQ2_XS"), ("F16", "float32")]
+    + [(plain, "float32") for plain in ("F32", "BF16", "float16", "bfloat16", "float64")],
+)
+def test_precision_names_how_weights_are_packed(stored, words):
+    assert precision("float32", stored) == words

@@ -7,6 +7,7 @@ file. bridge: Hugging Face folders and GGUF files, which need transformers; load
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 
+from circuitview.core.answers import NUMBERS
 from circuitview.core.checkpoint import bundle
 from circuitview.core.device import require_device
 from circuitview.core.formats import find_format
@@ -15,8 +16,6 @@ from circuitview.core.names import CircuitviewError, DtypeName
 from circuitview.core.places import Place, cached_folder, find_place, folder_name
 
 __all__ = ["needs_answers", "open_model"]
-
-_NUMBERS = "numbers"
 
 
 def open_model(
@@ -78,7 +77,7 @@ def _open(
         )
     if kind not in ("state dict", "legacy") and tokenizer is not None:
         raise CircuitviewError(f"{path}: has a tokenizer of its own; leave the given one away")
-    if tokenizer is not None and tokenizer != _NUMBERS:
+    if tokenizer is not None and tokenizer != NUMBERS:
         tokenizer = _expanded(FilePath(tokenizer))
     name = place.name if place.kind in ("bundled", "cached") else folder_name(path)
     if kind == "bundle":  # without what only other formats need

@@ -11,42 +11,23 @@ from typing import Any, get_args
 
 import msgspec
 
+from circuitview.core.answers import NUMBERS, QUESTIONS, TAKEN, Question
 from circuitview.core.checkpoint.arrays import StoredArrays
 from circuitview.core.checkpoint.layout import check_arrays
 from circuitview.core.checkpoint.legacy import open_arrays
-from circuitview.core.checkpoint.number_tokens import NUMBERS, number_tokenizer
+from circuitview.core.checkpoint.number_tokens import number_tokenizer
 from circuitview.core.checkpoint.old_layouts import is_mingpt
 from circuitview.core.checkpoint.opened import native_model
 from circuitview.core.checkpoint.prompt_start import find_bos
 from circuitview.core.checkpoint.shapes import derive
-from circuitview.core.config import ACTIVATIONS, ModelConfig, config_of
+from circuitview.core.config import ModelConfig, config_of
 from circuitview.core.formats import TOKENIZER
 from circuitview.core.model import NativeModel
 from circuitview.core.names import CircuitviewError
 from circuitview.core.tokenizer import Tokenizer, open_tokenizer
 
 _LONG = 120  # characters: what was pasted by mistake is not repeated whole
-_YES_NO = ("false", "true")
-# Answers that are rarely needed, and so not asked for, but taken.
-_TAKEN = ("use_attn_scale", "output_logits_soft_cap")
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(ModelConfig)}
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a file does not say.
-
-    Attributes:
-        field: of ModelConfig, or "tokenizer".
-        choices: the answers, or none where it is a number or a path.
-        default: what is taken where nobody answers; None where somebody must.
-        why: why the file does not say it, in one sentence.
-    """
-
-    field: str
-    choices: tuple[str, ...]
-    default: str | None
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +62,19 @@ def _describe(arrays: StoredArrays) -> Described:
         *_about_positions(known, "pos_embed.W_pos" in arrays),
         *_about_norms(known),
         *_about_mlps(known),
-        Question(
-            "attn_scale",
-            (),
-            f"{float(str(known['d_head'])) ** 0.5:.6g}",
-            "what scores are divided by leaves no trace; sqrt(d_head) as a rule",
-        ),
-        Question(
+        _asked("attn_scale", default=f"{float(str(known['d_head'])) ** 0.5:.6g}"),
+        _asked(
             "tokenizer",
-            (NUMBERS,),
-            TOKENIZER if (arrays.path.parent / TOKENIZER).is_file() else None,
-            f"a path, or {NUMBERS!r} to type tokens as their numbers",
+            default=TOKENIZER if (arrays.path.parent / TOKENIZER).is_file() else None,
         ),
-        Question(
-            "bos_token_id",
-            (),
-            "the tokenizer's",
-            "the token that stands before each prompt, or none",
-        ),
+        _asked("bos_token_id"),
     ]
     return Described(known, tuple(questions))
+
+
+def _asked(field: str, **narrowed: Any) -> Question:
+    """The question about a field, with what this file says of its choices, default or reason."""
+    return replace(QUESTIONS[field], **narrowed)
 
 
 def _about_positions(known: dict[str, object], embedded: bool) -> list[Question]:
@@ -109,38 +83,32 @@ def _about_positions(known: dict[str, object], embedded: bool) -> list[Question]
         return []
     if embedded:
         why = "in a shortformer model positions enter queries and keys, never the stream"
-        return [Question(name, ("standard", "shortformer"), "standard", why)]
+        kinds = ("standard", "shortformer")
+        return [_asked(name, choices=kinds, default="standard", why=why)]
     questions = [
-        Question(name, ("rotary", "none"), None, "the file holds no position embeddings"),
-        Question("rotary_dim", (), str(known["d_head"]), "where rotary: how many numbers turn"),
-        Question("rotary_base", (), "10000", "where rotary: what the angles are powers of"),
-        Question("rotary_adjacent_pairs", _YES_NO, "false", "where rotary: which numbers pair up"),
+        _asked(name, choices=("rotary", "none")),
+        _asked("rotary_dim", default=str(known["d_head"])),
+        _asked("rotary_base"),
+        _asked("rotary_adjacent_pairs"),
     ]
     if "n_ctx" not in known:
-        why = "the longest prompt leaves no trace without position embeddings"
-        questions.append(Question("n_ctx", (), "1024", why))
+        questions.append(_asked("n_ctx"))
     return questions
 
 
 def _about_norms(known: dict[str, object]) -> list[Question]:
-    why = "added to the variance before its root"
-    questions = [Question("eps", (), "1e-05", why)]
-    if "normalization_type" not in known:
-        why = "norms without gains leave no trace"
-        choices = ("LNPre", "RMSPre", "none")
-        questions.insert(0, Question("normalization_type", choices, None, why))
-    return questions
+    open_ = [] if "normalization_type" in known else [_asked("normalization_type")]
+    return [*open_, _asked("eps")]
 
 
 def _about_mlps(known: dict[str, object]) -> list[Question]:
     if known["attn_only"]:
         return []
-    why = "behind attention (false) or beside it (true)"
-    questions = [Question("parallel_attn_mlp", _YES_NO, "false", f"the MLP stands {why}")]
+    questions = [_asked("parallel_attn_mlp")]
     if "act_fn" not in known:
-        gated = bool(known["gated_mlp"])
-        choices = tuple(name for name in ACTIVATIONS if not (gated and name.startswith("solu")))
-        questions.insert(0, Question("act_fn", choices, None, "a nonlinearity has no weights"))
+        question, gated = QUESTIONS["act_fn"], bool(known["gated_mlp"])
+        choices = [name for name in question.choices if not (gated and name.startswith("solu"))]
+        questions.insert(0, replace(question, choices=tuple(choices)))
     return questions
 
 
@@ -167,7 +135,7 @@ def open_state_dict(path: FilePath, given: Mapping[str, str]) -> NativeModel:
 
 def _answered(path: FilePath, described: Described, given: Mapping[str, str]) -> dict[str, object]:
     questions = {question.field: question for question in described.questions}
-    allowed = [*questions, *described.known, *_TAKEN]
+    allowed = [*questions, *described.known, *TAKEN]
     unknown = next((name for name in given if name not in allowed), None)
     if unknown is not None:
         raise CircuitviewError(
@@ -193,9 +161,10 @@ def _answered(path: FilePath, described: Described, given: Mapping[str, str]) ->
         if question.default is None and name not in given and name != "tokenizer"
     ]
     if missing:
+        first = questions[missing[0].split()[0]]
         raise CircuitviewError(
-            f"{path}: does not say {'; '.join(missing)}; give an answer to each, as in "
-            f"{missing[0].split()[0]}={missing[0].split('(')[1].rstrip(',)').split(',')[0]}"
+            f"{path}: does not say {'; '.join(missing)}; give an answer to each, on the command "
+            f"line as in --config {first.field}={first.choices[0]}"
         )
     for name, question in questions.items():
         if name in _TYPES and name not in fields and name != "bos_token_id":
@@ -230,8 +199,8 @@ def _tokenizer(
     file = path.parent / TOKENIZER if given is None else FilePath(given)
     if not file.is_file():
         raise CircuitviewError(
-            f"{file}: missing; put the model's tokenizer.json there, or give tokenizer=PATH or "
-            f"tokenizer={NUMBERS}"
+            f"{file}: missing; put the model's tokenizer.json there, or give --tokenizer FILE or "
+            f"--tokenizer {NUMBERS}; in the window, type FILE or {NUMBERS} under 'tokenizer'"
         )
     opened = open_tokenizer(file, config.bos_token_id, config.d_vocab)
     return opened if bos_given else replace(opened, bos_token_id=find_bos(opened, file.parent))

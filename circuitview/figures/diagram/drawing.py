@@ -192,7 +192,7 @@ class Diagram:
             items += [*labels.cells(), *labels.rows()]
         items += [node_group(node, labels) for node in nodes]
         items += [*labels.headings(), *labels.total()]
-        if self.layer is not None:
+        if self.layer is not None and not self.caption:  # in a file there is nothing to click
             items.append(labels.way_back())
         if self.is_grid:
             items += self._overview
@@ -224,7 +224,8 @@ class Diagram:
         bottom = self.height - self._footer() - self.style.label
         if self.is_grid:
             bottom = self._strip()[0]
-        return frame_for(self.expansion, self.style, kind, self.width, bottom)
+        captioned = bool(self.caption)
+        return frame_for(self.expansion, self.style, kind, self.width, bottom, captioned)
 
     def _lane(self) -> Item:
         x, y, wide, high = self.layout.lane

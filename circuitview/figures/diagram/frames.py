@@ -27,14 +27,23 @@ _STRAND = 24.0  # pixels: the shortest way from the source tokens to the embeddi
 
 
 def frame_for(
-    expansion: "Expansion", style: Style, kind: Kind, width: float, bottom: float
+    expansion: "Expansion",
+    style: Style,
+    kind: Kind,
+    width: float,
+    bottom: float,
+    captioned: bool = False,
 ) -> Frame:
-    """The frame of a diagram `width` wide whose lowest node may reach `bottom` (pixels)."""
+    """The frame of a diagram `width` wide whose lowest node may reach `bottom` (pixels).
+
+    Beside one layer the way back to all stands on the left, unless the figure is captioned.
+    """
     total = text_width(str(expansion.target), style.total) / 2 + 12
     right = min(max(7.5 * style.label, total), 0.2 * width) + 2.6 * style.label
     frame = Frame(
-        left=_left(expansion, style, kind, width),
-        top=style.heading * 3.4,
+        left=_left(expansion, style, kind, width, captioned),
+        # Under the headings of one layer stands what the numbers of each column count.
+        top=style.heading * 3.4 + (1.25 * style.small if kind == "layer" else 0.0),
         right=width - right,
         bottom=bottom,
         gap=style.gap,
@@ -50,8 +59,10 @@ def grid_share(width: float) -> float:
     return GRID_SHARE if width >= NARROW else NARROW_SHARE
 
 
-def _left(expansion: "Expansion", style: Style, kind: Kind, width: float) -> float:
+def _left(expansion: "Expansion", style: Style, kind: Kind, width: float, captioned: bool) -> float:
     """Where the first nodes stand: behind the source tokens' names and numbers."""
+    if kind == "layer" and captioned:
+        return 1.5 * style.label + 10
     if kind == "layer":
         return text_width(Labels.WAY_BACK, style.label, bold=True) + 3 * style.label
     left = _names(expansion, style, width) + number_room([_most(expansion)], style)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
 
 
+# What the numbers at the nodes count, beside one layer: in its own columns, and in the others.
+_COUNTED = (("net of all paths", "net of the paths drawn"), ("all paths", "paths drawn"))
 _NAME = 0.25  # of the width: what the target's name may take beside a narrow grid's headings
 
 
@@ -68,13 +70,17 @@ class Labels:
             return self.token_title(node)
         amount = f"{logits(node.net, signed=True)} logits"
         match node.what:
-            case Head():
+            case Head() if self.layer is None:
                 return f"head {node.what}: {amount} through it"
+            case Head():
+                return f"head {node.what}: {amount} through it, of all paths"
             case "remainder":
                 paths = f"{self.layout.hidden:,} paths"
                 return f"remainder: {paths} that are not shown one by one, {amount} together"
             case Elsewhere():
                 return f"{node.what}: {amount} in the paths drawn"
+            case Source(_, layer) if self.layer is not None and layer != self.layer:
+                return f"{node.what}: {amount} start there, of the paths drawn"
             case Source():
                 return f"{node.what}: {amount} start there"
         return f"{node.what}: {amount} through it"
@@ -114,9 +120,26 @@ class Labels:
                 if node.what == "b_U" and self.layout.cell is not None:
                     y = node.y + node.height + size * 1.1  # over it the stack of the end may stand
                 yield Text(left, y, text, size, theme.text, bold=True, halo=theme.background)
+                end = left + step + width(number, size)
+                if self.layer is not None and self._meets(node, end, y):
+                    left, step, y = node.x + self.layout.node_width, 4, node.y + size
+                    if node.height < 2 * size + 4 - self.style.gap:  # the next name stands there
+                        return
+                    end = left + step + width(number, size)
                 # Where many layers stand close together the next column begins here.
-                if node.x + step + width(number, size) <= self._next_column(node.x):
+                if end <= self._next_column(node.x):
                     yield Text(left + step, y, number, size, ink, halo=theme.background)
+
+    def _meets(self, node: Node, end: float, y: float) -> bool:
+        """Whether what is written at `node`, to `end`, lies on a name or bar of a later column."""
+        size = self.style.small
+        return any(
+            node.x < other.x < end + 2
+            and other.y - 4 - 1.1 * size < y
+            and y - size < other.y + other.height
+            for other in self.layout.nodes
+            if self.is_named(other)
+        )
 
     def _node_name(self, node: Node) -> str:
         """What is written at `node`."""
@@ -244,6 +267,23 @@ class Labels:
             )
             x = column.x - (self.layout.node_width / 2 if anchor == "start" else 0.0)
             yield Text(x, y, shown, style.heading, theme.text, anchor, bold=True)
+            if self.layer is not None:
+                counted, at = self._counted[column.layer is None], y + 1.3 * style.small
+                yield Text(x, at, counted, style.small, theme.muted, anchor)
+
+    @cached_property
+    def _counted(self) -> tuple[str, str]:
+        """Beside one layer: what the numbers in its own columns count, and those in the others.
+
+        The latter can't be added to the former: only what is drawn has a place beside the layer.
+        """
+        columns = self.layout.columns[:-1]
+        pitch = min(later.x - one.x for one, later in pairwise(columns))
+        for words in _COUNTED:
+            first, middle = (width(words[which], self.style.small) for which in (1, 0))
+            if max(first + middle / 2, first / 2 + middle / 2) + 6 <= pitch:
+                return words
+        return _COUNTED[-1]
 
     def _tokens_heading(self, y: float) -> Iterable[Text]:
         if not self.layout.strands:
@@ -293,6 +333,13 @@ class Labels:
         x, y = self.layout.columns[-1].x, self.layout.lane[1] - style.total * 0.62
         name, room = str(self.expansion.target), 2 * (self.width - x) - 8
         most = _NAME * self.width
+        if self.layer is not None:
+            taken = width(self._counted[1], style.small) / 2
+            left = self.layout.columns[-2].x + taken + 6
+            if min(width(name, style.total, True), room) / 2 > x - left:
+                x = self.width - 4
+                name = shortened(name, style.total, x - left, bold=True)
+                return Text(x, y, name, style.total, ink, "end", bold=True)
         if self.layout.cell is not None and room < min(width(name, style.total, True), most):
             x = self.width - 4
             name = shortened(name, style.total, most, bold=True)
