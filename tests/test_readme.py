@@ -1,6 +1,7 @@
 """What README.md shows is what the program does."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +24,6 @@ def block(marker):
 
 def test_command_line_output_is_real(capsys):
     command, *shown = block("output").splitlines()
-    import shlex
-
     program, *arguments = shlex.split(command.removeprefix("$ "))
     assert program == "circuitview"
     assert run(arguments) == 0
@@ -32,6 +31,25 @@ def test_command_line_output_is_real(capsys):
     # The last line is the rounding error, which differs between machines.
     assert shown[:-1] == printed[:-1]
     assert printed[-1].startswith("error")
+
+
+def test_loss_by_order_is_what_the_command_prints(capsys, monkeypatch):
+    command, *shown = block("output: orders").splitlines()
+    program, *arguments = shlex.split(command.removeprefix("$ "))
+    assert program == "circuitview"
+    monkeypatch.chdir(CHECKOUT)
+    assert run(arguments) == 0
+    printed = capsys.readouterr().out.splitlines()
+    number = re.compile(r"[+−]?\d+\.\d+")
+    assert [number.sub("", line) for line in shown] == [number.sub("", line) for line in printed]
+    read = [
+        [float(text.replace("−", "-")) for line in lines for text in number.findall(line)]
+        for lines in (shown, printed)
+    ]
+    # Four digits are shown, and float32 differs between machines in the sixth.
+    assert read[0] == pytest.approx(read[1], abs=2e-4)
+    losses = [float(line.split()[2]) for line in shown[-3:]]
+    assert losses == sorted(losses, reverse=True)
 
 
 def test_three_lines_of_python_run():

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from circuitview import __version__
-from circuitview.cli import check, export, models, paths, train, window
+from circuitview.cli import ablate, check, export, models, paths, repeat, train, window
 from circuitview.cli.outcome import (
     BAD_INPUT,
     DEFECT,
@@ -29,6 +29,8 @@ app = typer.Typer(
 )
 app.command("paths")(paths.paths)
 app.command("export")(export.export)
+app.command("ablate")(ablate.ablate)
+app.command("repeat")(repeat.repeat)
 app.command("check")(check.check)
 app.command("models")(models.models)
 app.command("train")(train.train)

@@ -20,6 +20,7 @@ from circuitview.cli.options import (
     EvenIfLargeOption,
     ListOption,
     ModelArgument,
+    PromptBOption,
     PromptOption,
     TargetOption,
     ThroughMlpsOption,
@@ -63,6 +64,7 @@ def export(
     ],
     target: TargetOption = None,
     versus: VersusOption = None,
+    prompt_b: PromptBOption = None,
     dest: DestOption = -1,
     bos: BosOption = None,
     top: TopOption = 50,
@@ -141,8 +143,15 @@ def export(
         raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
     width, height = parse_size(size)
     heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
+    if prompt_b is not None and figure == "ov":
+        raise CircuitviewError(
+            "--prompt-b goes with the diagram, attention and the table: weight × value is of one "
+            "prompt, so give --figure ov without it"
+        )
     opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
-    question = Question(opening, prompt, target, versus, dest, bos, dtype, through_mlps, listed)
+    question = Question(
+        opening, prompt, target, versus, dest, bos, dtype, through_mlps, listed, prompt_b
+    )
     opened, expansion = question.answer()
     from circuitview.core.ov import chosen_chain
     from circuitview.figures.diagram import require_layer
@@ -188,11 +197,10 @@ class _Drawing:
         )
 
     def attention(self, heads: tuple[Head, ...] | None, mode: AttentionMode) -> "Figure":
-        from circuitview.core.attention import attention_values
+        from circuitview.core.difference import attention_of
         from circuitview.figures.compose import attention_figure
 
         chain = self._heads(heads)
-        recording = self.expansion.recording
         return attention_figure(
             self.expansion,
             chain,
@@ -200,7 +208,7 @@ class _Drawing:
             theme=self.theme,
             width=self.width,
             height=self.height,
-            values=attention_values(recording, chain, mode, self.model.scores),
+            values=attention_of(self.expansion, chain, mode, self.model.scores),
         )
 
     def ov(self, heads: tuple[Head, ...] | None, sense: OVSense) -> "Figure":
@@ -231,9 +239,9 @@ class _Drawing:
         )
 
     def _heads(self, heads: tuple[Head, ...] | None) -> tuple[Head, ...]:
-        from circuitview.core.ov import chosen_chain
+        from circuitview.core.difference import chain_of
 
-        return chosen_chain(self.expansion.recording, self.expansion.target, heads)
+        return chain_of(self.expansion, heads)
 
 
 def named_for(out: FilePath, form: str | None) -> FilePath:

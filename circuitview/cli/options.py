@@ -53,6 +53,15 @@ ThroughMlpsOption = Annotated[
 PromptOption = Annotated[
     str, typer.Option("--prompt", metavar="TEXT", help="What the model reads.")
 ]
+PromptBOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prompt-b",
+        metavar="TEXT",
+        help="A second prompt, B, of as many tokens: every number is then B's minus that of "
+        "--prompt, A, with one target for both.",
+    ),
+]
 TargetOption = Annotated[
     str | None,
     typer.Option(

@@ -14,6 +14,7 @@ from circuitview.core.path import PathTerm
 from circuitview.figures.ledger import Ledger, LedgerGroup, ledger
 from circuitview.session import numbers
 from circuitview.session.expansions import (
+    B_MINUS_A,
     before_soft_cap,
     expansion_kind,
     expansion_shown,
@@ -33,7 +34,9 @@ def token_text(model: Model, token: int) -> str:
 
 def as_json(model: Model, expansion: Expansion, top: int, by_source: bool) -> dict[str, Any]:
     """What --format json writes; sum of terms + constant + remainder + error = logit."""
-    target, prompt = expansion.target, expansion.recording.prompt
+    target, between = expansion.target, expansion.between
+    # Of a difference the recording's labels join both prompts; its tokens here are A's.
+    prompt = (expansion if between is None else between[0]).recording.prompt
     book = ledger(expansion, top)
     versus = target.versus
     return {
@@ -61,7 +64,22 @@ def as_json(model: Model, expansion: Expansion, top: int, by_source: bool) -> di
         ],
         "terms": [_term(term, by_source) for term in book.listed],
         "groups": expansion.groups,
+        **({} if between is None else {"b_minus_a": _both(model, *between)}),
     }
+
+
+def _both(model: Model, a: Expansion, b: Expansion) -> dict[str, Any]:
+    """The two prompts of a difference, and what the target has on each (logits)."""
+    entries = {}
+    for name, one in (("a", a), ("b", b)):
+        ids = one.recording.prompt.token_ids
+        entries[name] = {
+            "tokens": [token_text(model, token) for token in ids],
+            "token_ids": list(ids),
+            "logit": one.logit,
+            "probability": one.probability,
+        }
+    return entries
 
 
 def _term(term: PathTerm, by_source: bool) -> dict[str, Any]:
@@ -106,12 +124,14 @@ def as_table(model: Model, expansion: Expansion, prompt: str, top: int, by_sourc
     lines = [*_heading(model, expansion, prompt), *_not_listed(book, expansion), ""]
     rows = [row for group in book.groups for row in _group_rows(group, labels, by_source)]
     of_model = "model's logit" if expansion.target.versus is None else "model's difference"
+    if expansion.between is not None:
+        of_model += f", {B_MINUS_A}"
     of_model += before_soft_cap(model.config)
     name_width = max(len(of_model) - 12, len("model's logit"), *(len(row[0]) for row in rows))
     for name, inner, outer, note in rows:
         lines.append(f"{name:<{name_width}}  {inner:>10}  {outer:>10}  {note}".rstrip())
     lines.append("─" * (name_width + 24))
-    difference = expansion.target.versus is not None
+    difference = expansion.target.versus is not None or expansion.between is not None
     closing = [
         ("sum", _number(expansion.total)),
         (of_model, _number(expansion.logit)),
@@ -126,8 +146,9 @@ def _heading(model: Model, expansion: Expansion, prompt: str) -> list[str]:
     target, labels = expansion.target, expansion.recording.prompt.labels
     versus = "" if target.versus is None else f" versus {target.versus_label}"
     shown = expansion_shown(expansion)
+    compared = "" if expansion.between is None else f"{B_MINUS_A}, "
     return [
-        f"{model.name}: {prompt if len(prompt) <= 80 else prompt[:79] + '…'!r}",
+        f"{model.name}: {compared}{prompt if len(prompt) <= 80 else prompt[:79] + '…'!r}",
         f"{len(labels)} tokens: {_shortened(labels)}",
         (
             f"target {target.label}{versus} at dest {target.dest} ({labels[target.dest]}), "

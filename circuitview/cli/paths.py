@@ -14,6 +14,7 @@ from circuitview.cli.options import (
     EvenIfLargeOption,
     ListOption,
     ModelArgument,
+    PromptBOption,
     PromptOption,
     TargetOption,
     ThroughMlpsOption,
@@ -32,6 +33,7 @@ def paths(
     prompt: PromptOption,
     target: TargetOption = None,
     versus: VersusOption = None,
+    prompt_b: PromptBOption = None,
     dest: DestOption = -1,
     bos: BosOption = None,
     top: TopOption = 50,
@@ -58,10 +60,13 @@ def paths(
     Of very many paths the largest that were found are listed. What is not listed or what --top
     leaves out is summed exactly: terms + constant + remainder + error = logit. In CSV the last two
     rows are the constant b_U and the remainder, so that the column adds up too. Exit code 1 where
-    the paths do not add up to the model's own logit.
+    the paths do not add up to the model's own logit. With --prompt-b every number is that of B
+    minus that of A, and they add up to logit B − logit A.
     """
     opening = Opening(model, device, parse_config(config), tokenizer, even_if_large)
-    question = Question(opening, prompt, target, versus, dest, bos, dtype, through_mlps, listed)
+    question = Question(
+        opening, prompt, target, versus, dest, bos, dtype, through_mlps, listed, prompt_b
+    )
     opened, expansion = question.answer()
     from circuitview.cli import path_report
 
@@ -70,4 +75,5 @@ def paths(
     elif form == "csv":
         emit(path_report.as_csv(expansion, top, by_source))
     else:
-        emit(path_report.as_table(opened, expansion, prompt, top, by_source))
+        asked = prompt if prompt_b is None else f"{prompt_b} − {prompt}"
+        emit(path_report.as_table(opened, expansion, asked, top, by_source))

@@ -15,7 +15,8 @@ if TYPE_CHECKING:  # torch is loaded when the question is put
 class Question:
     """The options that name a model, a prompt and a target.
 
-    `listed` is how many paths to list where there are very many; None as many as usual.
+    `listed` is how many paths to list where there are very many; None as many as usual. With a
+    second prompt, `prompt_b`, the answer is its expansion minus that of `prompt`.
     """
 
     opening: Opening
@@ -27,27 +28,39 @@ class Question:
     dtype: DtypeName
     through_mlps: bool
     listed: int | None = None
+    prompt_b: str | None = None
 
     def answer(self) -> "tuple[Model, Expansion]":
         """The open model and the paths to the target.
 
         Raises:
-            CircuitviewError: where the model, the prompt or the target is at fault.
+            CircuitviewError: where the model, a prompt or the target is at fault.
             ImbalanceError: where the paths don't add up to the model's logit.
         """
         from circuitview.core.analysis import analyse
+        from circuitview.core.difference import difference, require_same_length
         from circuitview.core.expansion import LISTED
 
         model = self.opening.open(self.dtype)
-        expansion = analyse(
-            model,
-            self.prompt,
-            target=self.target,
-            versus=self.versus,
-            dest=self.dest,
-            dtype=self.dtype,
-            prepend_bos=self.bos,
-            through_mlps=self.through_mlps,
-            listed=LISTED if self.listed is None else self.listed,
-        )
-        return model, expansion
+
+        def of(prompt: str, target: str | None) -> "Expansion":
+            return analyse(
+                model,
+                prompt,
+                target=target,
+                versus=self.versus,
+                dest=self.dest,
+                dtype=self.dtype,
+                prepend_bos=self.bos,
+                through_mlps=self.through_mlps,
+                listed=LISTED if self.listed is None else self.listed,
+            )
+
+        expansion = of(self.prompt, self.target)
+        if self.prompt_b is None:
+            return model, expansion
+        # Lengths first: the second expansion may take long.
+        require_same_length(expansion.recording.prompt, model.prompt(self.prompt_b, self.bos))
+        made = difference(expansion, of(self.prompt_b, expansion.target.label))
+        made.require_balance()
+        return model, made

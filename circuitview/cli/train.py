@@ -1,17 +1,15 @@
 """`circuitview train`: train a small attention-only model on one's own text."""
 
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from circuitview.cli.outcome import StoppedError
+from circuitview.cli.waiting import asked_to_stop, duration
 from circuitview.core.names import CircuitviewError
 from circuitview.core.training.settings import TrainingSettings
 
@@ -131,7 +129,7 @@ def train(
     )
     record = _run(out, files, settings, held_out, threads)
     _say(
-        f"{out}: {record.steps:,} steps in {_duration(record.seconds)}; {_losses(record.losses)}. "
+        f"{out}: {record.steps:,} steps in {duration(record.seconds)}; {_losses(record.losses)}. "
         f"Open it with: circuitview open {out}"
     )
 
@@ -173,7 +171,7 @@ def _run(
     _say(f"reading {len(files)} text" + ("" if len(files) == 1 else "s"))
     steps = train_model(out, files, settings, held_out)
     lines = _Lines()
-    with _asked_to_stop() as stop:
+    with asked_to_stop() as stop:
         try:
             while True:
                 progress = next(steps)
@@ -189,23 +187,6 @@ def _run(
             lines.end()
             record: TrainingRecord = finished.value
             return record
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, so that a step ends whole; a second one interrupts."""
-    asked = threading.Event()
-    before = signal.getsignal(signal.SIGINT)
-
-    def ask(*_: object) -> None:
-        asked.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Lines:
@@ -234,7 +215,7 @@ class _Lines:
         share = progress.done / progress.total
         line = (
             f"step {progress.done:,} of {progress.total:,} ({share:.0%}), loss {point.loss:.3f}"
-            + (f", {_duration(left)} left" if done > 1 else "")
+            + (f", {duration(left)} left" if done > 1 else "")
         )
         if self._live:
             sys.stderr.write("\r" + line.ljust(self._width))
@@ -259,11 +240,3 @@ def _say(line: str) -> None:
 def _losses(losses: "Losses") -> str:
     text = "" if losses.validation is None else f"validation {losses.validation:.3f}, "
     return f"{text}copy {losses.first:.2f} then {losses.second:.2f} nats"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -36,7 +36,7 @@ from circuitview.core.target import Target
 FEW = 5_000
 LISTED = 2_000
 # Where paths run on through MLPs and are very many, all of up to this many steps are worked out.
-_STEPS_THROUGH_MLPS = 2
+STEPS_THROUGH_MLPS = 2
 # Relative to the largest of |terms| and |logits|: what rounding may leave behind in a sum.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-11}
 
@@ -61,6 +61,7 @@ class Expansion:
         scale: what the error is measured against: the largest of |terms|, |logit A|, |logit B|.
         through_mlps: whether paths run on through MLPs, their ratios held; else an MLP's recorded
             output is a source.
+        between: (A, B) where every number is B's minus A's, see difference.py; else None.
     """
 
     recording: Recording
@@ -78,6 +79,7 @@ class Expansion:
     orders: OrderSums
     scale: float
     through_mlps: bool = False
+    between: "tuple[Expansion, Expansion] | None" = None
 
     @property
     def remainder(self) -> float:
@@ -243,7 +245,7 @@ def expansion_steps(
     grouping = _grouping(recording, path_sources(recording, through_mlps), through_mlps, True)
     whole = grouping.n_paths <= few
     if through_mlps:
-        longest = 2 * grouping.n_layers if whole else _STEPS_THROUGH_MLPS
+        longest = 2 * grouping.n_layers if whole else STEPS_THROUGH_MLPS
         count = few if whole else listed
         found = yield from list_through_mlps(recording, target, count, longest)
     elif whole:

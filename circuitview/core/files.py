@@ -50,3 +50,23 @@ def write_bytes_whole(path: FilePath, content: bytes) -> None:
 
 def _fill(path: FilePath, content: bytes) -> None:
     path.write_bytes(content)
+
+
+def read_text(path: FilePath | str) -> str:
+    """The text of one file.
+
+    Raises:
+        CircuitviewError: where it can't be read as UTF-8 text.
+    """
+    path = FilePath(path)
+    try:
+        if path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "a pipe or a device"  # some never end
+            raise CircuitviewError(f"{path} is {what}; name a text file")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CircuitviewError(f"{path}: {error.strerror or error}; name a text file") from None
+    except UnicodeDecodeError:
+        raise CircuitviewError(f"{path}: not UTF-8 text; convert it first") from None
+    except ValueError:  # a NUL in the name
+        raise CircuitviewError(f"{str(path)!r} is no name of a file; name a text file") from None

@@ -7,8 +7,11 @@ that one forward pass serves every kind of model. Without changes it gives the m
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.edits import Edits
+from circuitview.core.names import CircuitviewError
 from circuitview.core.recording import Recording
 
 
@@ -47,26 +50,36 @@ def impose(frozen: Recording, on: Recording) -> Recording:
     )
 
 
-def run_frozen(recording: Recording, zeroed: frozenset[Head] = frozenset()) -> Recording:
-    """`recording` again, with the output z of `zeroed` heads set to zero.
+def run_frozen(recording: Recording, edits: Edits | None = None) -> Recording:
+    """`recording` again, whole, with `edits` made in it.
 
-    Held fixed: patterns, norm scales and MLP outputs, as recorded. Cost: the value side of one
-    forward pass, and the unembedding.
+    Held fixed: patterns, norm scales and MLP outputs, as recorded, where `edits` does not replace
+    them. Cost: the value side of one forward pass, and the unembedding.
     """
+    edits = edits or Edits()
     with torch.inference_mode():
-        weights = recording.weights
+        weights, config = recording.weights, recording.weights.config
         stream, z = torch.empty_like(recording.stream), torch.empty_like(recording.z)
-        stream[0] = recording.embedding
+        pattern = recording.pattern
+        if edits.patterns:
+            pattern = pattern.clone()
+            for head, weight in edits.patterns.items():
+                pattern[head.layer, head.head] = weight
+        mlp_out = recording.mlp_out
+        if edits.mlp_out and mlp_out is not None:
+            mlp_out = mlp_out.clone()
+            for layer, written in edits.mlp_out.items():
+                mlp_out[layer] = written
+        embedding = recording.embedding if edits.embedding is None else edits.embedding
+        stream[0] = embedding
         if recording.positions is not None:
             stream[0] += recording.positions
-        for layer in range(weights.config.n_layers):
+        for layer in range(config.n_layers):
             read = stream[layer] / recording.ln_scale[layer].unsqueeze(-1)  # [pos, d_model]
             values = read @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)
             values = values.repeat_interleave(weights.group, 0)  # [head, src, d_head]
-            z[layer] = recording.pattern[layer] @ values  # [head, dest, d_head]
-            for head in zeroed:
-                if head.layer == layer:
-                    z[layer, head.head] = 0.0
+            z[layer] = pattern[layer] @ values  # [head, dest, d_head]
+            put_z(edits, layer, z[layer])
             flat = z[layer].transpose(0, 1).flatten(1)  # [dest, head x d_head]
             written = flat @ weights.W_O[layer].flatten(0, 1) + weights.b_O[layer]
             if recording.post_scale is not None:
@@ -74,8 +87,28 @@ def run_frozen(recording: Recording, zeroed: frozenset[Head] = frozenset()) -> R
             if weights.b_post is not None:
                 written = written + weights.b_post[layer]
             stream[layer + 1] = stream[layer] + written
-            if recording.mlp_out is not None:
-                stream[layer + 1] += recording.mlp_out[layer]
+            if mlp_out is not None:
+                stream[layer + 1] += mlp_out[layer]
+        if edits.added is not None:
+            stream[-1] += edits.added
         last = stream[-1] / recording.final_scale.unsqueeze(-1)  # [pos, d_model]
         logits = weights.read_out(last)  # [pos, d_vocab]
-        return replace(recording, z=z, stream=stream, logits=logits + weights.constants())
+        return replace(
+            recording,
+            embedding=embedding,
+            pattern=pattern,
+            mlp_out=mlp_out,
+            z=z,
+            stream=stream,
+            logits=logits + weights.constants(),
+        )
+
+
+def put_z(edits: Edits, layer: int, z: Float[Tensor, "head pos d_head"]) -> None:
+    """Put into `z`, of one layer, what `edits` says."""
+    for head in edits.zeroed:
+        if head.layer == layer:
+            z[head.head] = 0.0
+    for head, output in edits.z.items():
+        if head.layer == layer:
+            z[head.head] = output

@@ -48,7 +48,7 @@ class MLP:
         return any(bias is not None and bool(bias.any()) for bias in biases)
 
     def normed(
-        self, stream: Float[Tensor, "*batch pos d_model"], scale: Float[Tensor, " pos"]
+        self, stream: Float[Tensor, "*batch pos d_model"], scale: Float[Tensor, "*#batch pos"]
     ) -> Float[Tensor, "*batch pos d_model"]:
         """What reaches W_in of `stream`, the norm's bias apart; `scale` is what its norm divided
         by."""

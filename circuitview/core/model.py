@@ -1,13 +1,13 @@
 """A model that is open: what every kind of checkpoint becomes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from circuitview.core.config import ELEMENTWISE, ModelConfig
@@ -16,6 +16,7 @@ from circuitview.core.names import CircuitviewError, DtypeName, Head
 from circuitview.core.observation import Observation
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
+from circuitview.core.resumed import free_batches, frozen_batches
 from circuitview.core.runner import head_scores, observe, run
 from circuitview.core.tokenizer import Tokenizer
 from circuitview.core.value_side import ValueSide
@@ -59,6 +60,26 @@ class Model(ABC):
         Raises:
             CircuitviewError: where the prompt is longer than the model's context, a token lies
                 outside its vocabulary, or the model can't run in `dtype`.
+        """
+
+    @abstractmethod
+    def logits_after(
+        self,
+        recording: Recording,
+        edits: Sequence[Edits],
+        dests: Int[Tensor, " dest"],
+        frozen: bool = False,
+    ) -> Iterator[tuple[list[int], Float[Tensor, "run dest d_vocab"]]]:
+        """The logits at `dests` of `recording`'s prompt after each of `edits`, some runs at a time:
+        which of them, and their logits, before a soft cap.
+
+        Between two steps lies the work of about one forward pass at most, so that a caller can
+        stop.
+
+        Args:
+            recording: a clean run of this model.
+            edits: what each run changes; their own `frozen` is not read.
+            frozen: whether patterns, norm scales and MLP outputs are held as recorded.
         """
 
     @abstractmethod
@@ -144,15 +165,30 @@ class NativeModel(Model):
         """The recording of `prompt`; see runner.run for cost and errors."""
         return run(self.weights(dtype), prompt, edits)
 
+    def logits_after(
+        self,
+        recording: Recording,
+        edits: Sequence[Edits],
+        dests: Int[Tensor, " dest"],
+        frozen: bool = False,
+    ) -> Iterator[tuple[list[int], Float[Tensor, "run dest d_vocab"]]]:
+        """See Model.logits_after; layers below a change are not computed again."""
+        if frozen:
+            return frozen_batches(recording, edits, dests)
+        return free_batches(self._of_mine(recording), recording, edits, dests)
+
     def observe(self, prompt: Prompt, dtype: DtypeName = "float32") -> Observation:
         return observe(self.weights(dtype), prompt)
 
     def scores(self, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
         """Made anew from the recorded stream. Cost: 2 n d_model d_head + n² d_head."""
+        return head_scores(self._of_mine(recording), recording, head)
+
+    def _of_mine(self, recording: Recording) -> Weights:
         weights = recording.weights
         if not isinstance(weights, Weights):
             raise CircuitviewError(f"{self.name}: this run is another model's; run it again")
-        return head_scores(weights, recording, head)
+        return weights
 
     @property
     def runs_by(self) -> str:

@@ -19,6 +19,10 @@ class ImbalanceError(CircuitviewError):
     """The paths don't add up to the model's logit, so that nothing may be drawn."""
 
 
+class IncomparableError(CircuitviewError):
+    """Two prompts can't be subtracted, so that no difference may be drawn; each can be alone."""
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class Head:
     """One attention head; prints as "1.4"."""

@@ -95,7 +95,11 @@ def path_sources(recording: Recording, through_mlps: bool = False) -> tuple[Sour
 
 
 def order_sums(
-    recording: Recording, target: Target, through_mlps: bool = False, most: int | None = None
+    recording: Recording,
+    target: Target,
+    through_mlps: bool = False,
+    most: int | None = None,
+    without: frozenset[Head] = frozenset(),
 ) -> OrderSums:
     """The sums of all paths to `target` by source, order and source position.
 
@@ -105,8 +109,9 @@ def order_sums(
     Args:
         most: the order from which on all are summed as one; 0 sums all paths of a source in one
             pass. None tells apart as many as OrderSums says.
+        without: heads whose paths are left out, as if they wrote nothing.
     """
-    steps = order_steps(recording, target, through_mlps, most)
+    steps = order_steps(recording, target, through_mlps, most, without)
     while True:
         try:
             next(steps)
@@ -116,12 +121,16 @@ def order_sums(
 
 
 def order_steps(
-    recording: Recording, target: Target, through_mlps: bool = False, most: int | None = None
+    recording: Recording,
+    target: Target,
+    through_mlps: bool = False,
+    most: int | None = None,
+    without: frozenset[Head] = frozenset(),
 ) -> Generator[Progress, None, OrderSums]:
     """The same, layer by layer, to be stopped in between."""
     n_layers = recording.weights.config.n_layers
     with torch.inference_mode():  # not across a yield: the mode belongs to the thread
-        down = _Pass(recording, target, through_mlps, most)
+        down = _Pass(recording, target, through_mlps, most, without)
     for layer in reversed(range(n_layers)):
         with torch.inference_mode():
             down.go_through(layer)
@@ -134,9 +143,15 @@ class _Pass:
     """The gradients on their way down the layers."""
 
     def __init__(
-        self, recording: Recording, target: Target, through_mlps: bool, most: int | None
+        self,
+        recording: Recording,
+        target: Target,
+        through_mlps: bool,
+        most: int | None,
+        without: frozenset[Head],
     ) -> None:
         config = recording.weights.config
+        self.without = without
         self.recording, self.target, self.through_mlps = recording, target, through_mlps
         self.sources = path_sources(recording, through_mlps)
         longest = 2 * config.n_layers if through_mlps else config.n_layers
@@ -220,6 +235,9 @@ class _Pass:
         if recording.post_scale is not None:
             found = found / recording.post_scale[layer, dests].unsqueeze(-1)
         values = _to_values(weights.W_O[layer], found)  # [order, head, dest, d_head]
+        left_out = [head.head for head in self.without if head.layer == layer]
+        if left_out:
+            values[:, left_out] = 0.0
         by_head = values.sum(0).double()  # [head, dest, d_head]
         bias = weights.b_V[layer].repeat_interleave(weights.group, 0)  # [head, d_head]
         z = recording.z[layer, :, dests].double()  # [head, dest, d_head]

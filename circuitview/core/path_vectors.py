@@ -87,6 +87,29 @@ def path_vector(recording: Recording, path: Path) -> Float[Tensor, "pos d_model"
         return written
 
 
+def order_vectors(recording: Recording) -> Float[Tensor, "order pos d_model"]:
+    """What all paths with exactly n heads write into the final stream together, for each n.
+
+    Held fixed: patterns, norm scales and MLP outputs, as recorded. What starts without reading the
+    stream, the constants of every layer included, is order 0. Cost: n_layers passes of the value
+    side for each order. Source: the path ablation of Elhage et al. 2021, whose run n + 1 holds the
+    sum of orders 0 to n.
+    """
+    with torch.inference_mode():
+        config = recording.weights.config
+        found = recording.stream.new_zeros(config.n_layers + 1, *recording.stream[0].shape)
+        for source in recording.weights.sources:
+            if source.layer < 0:
+                found[0] += recording.source(source)
+        for layer in range(config.n_layers):
+            # Before layer l no path has more than l heads.
+            found[1 : layer + 2] += _through_heads(recording, layer, found[: layer + 1])
+            for source in recording.weights.sources:
+                if source.layer == layer:
+                    found[0] += recording.source(source)
+        return found
+
+
 def _through_head(
     recording: Recording, head: Head, stream: Float[Tensor, "src d_model"]
 ) -> Float[Tensor, "dest d_model"]:
@@ -124,3 +147,15 @@ def _through_layer(
     values = read @ weights.head_W_V(layer).unsqueeze(1)  # [head, path, src, d_head]
     mixed = recording.moved(layer).unsqueeze(1) @ values  # [head, path, dest, d_head]
     return mixed @ weights.W_O[layer].unsqueeze(1)  # [head, path, dest, d_model]
+
+
+def _through_heads(
+    recording: Recording, layer: int, stream: Float[Tensor, "path pos d_model"]
+) -> Float[Tensor, "path pos d_model"]:
+    """What all heads of `layer` together make of streams, value biases left out."""
+    weights = recording.weights
+    read = stream / recording.ln_scale[layer].unsqueeze(-1)  # [path, src, d_model]
+    values = read.unsqueeze(1) @ weights.head_W_V(layer)  # [path, head, src, d_head]
+    mixed = recording.moved(layer) @ values  # [path, head, dest, d_head]
+    flat = mixed.transpose(1, 2).flatten(2)  # [path, dest, head x d_head]
+    return flat @ weights.W_O[layer].flatten(0, 1)  # [path, dest, d_model]

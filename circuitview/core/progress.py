@@ -3,8 +3,11 @@
 The command line, a notebook and the worker thread loop over the same generator; closing it cancels.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +17,13 @@ class Progress:
     done: int
     total: int
     partial: Any = None
+
+
+def finished(steps: Generator[Progress, None, Result]) -> Result:
+    """The result of `steps`, run to their end: for a notebook that shows no progress."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result

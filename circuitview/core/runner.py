@@ -7,8 +7,10 @@ n_layers x (4 n d_model n_heads d_head + 2 n² n_heads d_head + 2 or 3 n d_model
 no second run.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
-from circuitview.core.frozen import impose, require_length, run_frozen
+from circuitview.core.frozen import impose, put_z, require_length, run_frozen
 from circuitview.core.mlp import MLP
 from circuitview.core.names import Head
 from circuitview.core.observation import LayerOutputs, Observation
@@ -40,9 +42,9 @@ def run(weights: Weights, prompt: Prompt, edits: Edits | None = None) -> Recordi
     edits = edits or Edits()
     prompt.require_readable(weights.config)
     if edits.frozen is not None:
-        return run_frozen(_imposed(edits.frozen, weights, prompt), edits.zeroed)
+        return run_frozen(_imposed(edits.frozen, weights, prompt), edits)
     with torch.inference_mode():
-        return _run(weights, prompt, edits.zeroed)
+        return _run(weights, prompt, edits)
 
 
 def _imposed(frozen: Recording, weights: Weights, prompt: Prompt) -> Recording:
@@ -69,7 +71,7 @@ def _imposed(frozen: Recording, weights: Weights, prompt: Prompt) -> Recording:
 def _run(
     weights: Weights,
     prompt: Prompt,
-    zeroed: frozenset[Head],
+    edits: Edits,
     seen: list[tuple[Tensor, Tensor]] | None = None,
 ) -> Recording:
     """The forward pass. What a recording does not keep is added to `seen`, where that is given: of
@@ -83,28 +85,30 @@ def _run(
     mlp_out = mlp_scale = None
     if weights.blocks:
         mlp_out, mlp_scale = stream.new_empty(L, n, D), stream.new_ones(L, n)
-    embedding = weights.W_E[tokens]  # [pos, d_model]
+    embedding = weights.W_E[tokens] if edits.embedding is None else edits.embedding
     positions = None if weights.W_pos is None else weights.W_pos[:n]  # [pos, d_model]
     stream[0] = embedding if positions is None else embedding + positions
     for layer in range(L):
         x = stream[layer]
-        ln_scale[layer] = _scale(config, x)
+        ln_scale[layer] = scale_of(config, x)
         normed = x / ln_scale[layer].unsqueeze(-1)  # [pos, d_model]
-        pattern[layer], z[layer] = _attend(weights, layer, normed)
-        for head in zeroed:
-            if head.layer == layer:
-                z[layer, head.head] = 0.0
-        attn_out = _written(weights, layer, z[layer])  # [pos, d_model]
+        pattern[layer], z[layer] = attend(weights, layer, normed, edits.patterns)
+        put_z(edits, layer, z[layer])
+        attn_out = written_by(weights, layer, z[layer])  # [pos, d_model]
         stream[layer + 1] = x + attn_out
         if seen is not None:
             seen.append((attn_out, stream[layer + 1].clone()))
         if mlp_out is not None and mlp_scale is not None:
             read = x if config.parallel_attn_mlp else stream[layer + 1]
-            mlp_scale[layer] = _scale(config, read)
+            mlp_scale[layer] = scale_of(config, read)
             mlp_out[layer] = mlp_output(weights.blocks[layer], read, mlp_scale[layer])
+            if layer in edits.mlp_out:
+                mlp_out[layer] = edits.mlp_out[layer]
             stream[layer + 1] += mlp_out[layer]
+    if edits.added is not None:
+        stream[L] += edits.added
     last = stream[L]
-    final_scale = _scale(config, last)
+    final_scale = scale_of(config, last)
     logits = (last / final_scale.unsqueeze(-1)) @ weights.W_U + weights.b_U  # [pos, d_vocab]
     return Recording(
         prompt=prompt,
@@ -124,19 +128,25 @@ def _run(
     )
 
 
-def _attend(
-    weights: Weights, layer: int, normed: Float[Tensor, "pos d_model"]
-) -> tuple[Float[Tensor, "head dest src"], Float[Tensor, "head pos d_head"]]:
-    """The pattern and z of one layer's heads."""
-    q = normed @ weights.W_Q[layer] + weights.b_Q[layer].unsqueeze(1)  # [head, pos, d_head]
-    k = normed @ weights.W_K[layer] + weights.b_K[layer].unsqueeze(1)  # [kv_head, pos, d_head]
-    v = normed @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)  # [kv_head, pos, d_head]
-    n = len(normed)
+def attend(
+    weights: Weights,
+    layer: int,
+    normed: Float[Tensor, "*batch pos d_model"],
+    patterns: Mapping[Head, Float[Tensor, "dest src"]] = MappingProxyType({}),
+) -> tuple[Float[Tensor, "*batch head dest src"], Float[Tensor, "*batch head pos d_head"]]:
+    """The pattern and z of one layer's heads, those of `patterns` put in place of their own."""
+    read, n = normed.unsqueeze(-3), normed.shape[-2]  # [.., 1, pos, d_model]
+    q = read @ weights.W_Q[layer] + weights.b_Q[layer].unsqueeze(1)  # [.., head, pos, d_head]
+    k = read @ weights.W_K[layer] + weights.b_K[layer].unsqueeze(1)  # [.., kv_head, pos, d_head]
+    v = read @ weights.W_V[layer] + weights.b_V[layer].unsqueeze(1)  # [.., kv_head, pos, d_head]
     if weights.pos_Q is not None and weights.pos_K is not None:
         q, k = q + weights.pos_Q[layer, :, :n], k + weights.pos_K[layer, :, :n]
-    scores = _scores(weights, q, k.repeat_interleave(weights.group, 0))  # [head, dest, src]
-    pattern = scores.masked_fill(_future(n), -torch.inf).softmax(-1)
-    return pattern, pattern @ v.repeat_interleave(weights.group, 0)  # .., [head, dest, d_head]
+    scores = _scores(weights, q, k.repeat_interleave(weights.group, -3))  # [.., head, dest, src]
+    pattern = scores.masked_fill_(_future(n), -torch.inf).softmax(-1)
+    for head, weight in patterns.items():
+        if head.layer == layer:
+            pattern[..., head.head, :, :] = weight
+    return pattern, pattern @ v.repeat_interleave(weights.group, -3)  # [.., head, dest, d_head]
 
 
 def _future(n: int) -> Bool[Tensor, "dest src"]:
@@ -146,12 +156,12 @@ def _future(n: int) -> Bool[Tensor, "dest src"]:
 def _scores(
     weights: Weights, q: Float[Tensor, "*heads pos d_head"], k: Float[Tensor, "*heads pos d_head"]
 ) -> Float[Tensor, "*heads dest src"]:
-    """The scores of unrotated queries and keys; 0 in the future."""
+    """The scores of unrotated queries and keys, those of the future as well."""
     config, n = weights.config, q.shape[-2]
     if config.n_rotated:
         cos, sin = rotation(config, n, q.dtype)
         q, k = rotate(config, q, cos, sin), rotate(config, k, cos, sin)
-    return (q @ k.mT / config.score_scale).masked_fill(_future(n), 0.0)  # [.., dest, src]
+    return (q / config.score_scale) @ k.mT  # [.., dest, src]
 
 
 def head_scores(weights: Weights, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
@@ -165,20 +175,20 @@ def head_scores(weights: Weights, recording: Recording, head: Head) -> Float[Ten
         if weights.pos_Q is not None and weights.pos_K is not None:
             q = q + weights.pos_Q[layer, head.head, :n]
             k = k + weights.pos_K[layer, kv_head, :n]
-        return _scores(weights, q, k)
+        return _scores(weights, q, k).masked_fill_(_future(n), 0.0)
 
 
-def _written(
-    weights: Weights, layer: int, z: Float[Tensor, "head pos d_head"]
-) -> Float[Tensor, "pos d_model"]:
+def written_by(
+    weights: Weights, layer: int, z: Float[Tensor, "*batch head pos d_head"]
+) -> Float[Tensor, "*batch pos d_model"]:
     """What one layer's attention adds to the stream."""
-    flat = z.transpose(0, 1).flatten(1)  # [pos, head x d_head]
-    return flat @ weights.W_O[layer].flatten(0, 1) + weights.b_O[layer]  # [pos, d_model]
+    flat = z.transpose(-3, -2).flatten(-2)  # [.., pos, head x d_head]
+    return flat @ weights.W_O[layer].flatten(0, 1) + weights.b_O[layer]  # [.., pos, d_model]
 
 
 def mlp_output(
-    mlp: MLP, stream: Float[Tensor, "pos d_model"], scale: Float[Tensor, " pos"]
-) -> Float[Tensor, "pos d_model"]:
+    mlp: MLP, stream: Float[Tensor, "*batch pos d_model"], scale: Float[Tensor, "*batch pos"]
+) -> Float[Tensor, "*batch pos d_model"]:
     """What an MLP of folded weights adds to the stream that it reads."""
     read = mlp.normed(stream, scale)
     neurons = read @ mlp.W_in + mlp.b_in  # [pos, d_mlp]
@@ -221,11 +231,13 @@ def rotate(
     return torch.cat((turned * cos + across * sin, rest), -1)
 
 
-def _scale(config: ModelConfig, x: Float[Tensor, "pos d_model"]) -> Float[Tensor, " pos"]:
+def scale_of(
+    config: ModelConfig, x: Float[Tensor, "*batch pos d_model"]
+) -> Float[Tensor, "*batch pos"]:
     """What the norm divides by. Folded weights write a centred stream, so LN needs no centring."""
     if config.norm is None:
-        return x.new_ones(len(x))
-    return (x.square().mean(-1) + config.eps).sqrt()  # [pos]
+        return x.new_ones(x.shape[:-1])
+    return (x.square().mean(-1) + config.eps).sqrt()  # [.., pos]
 
 
 def observe(weights: Weights, prompt: Prompt) -> Observation:
@@ -233,7 +245,7 @@ def observe(weights: Weights, prompt: Prompt) -> Observation:
     prompt.require_readable(weights.config)
     seen: list[tuple[Tensor, Tensor]] = []
     with torch.inference_mode():
-        recording = _run(weights, prompt, frozenset(), seen)
+        recording = _run(weights, prompt, Edits(), seen)
     mlp_out = recording.mlp_out
     plain = mlp_out is None or weights.config.parallel_attn_mlp
     layers = tuple(

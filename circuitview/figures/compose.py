@@ -23,12 +23,20 @@ from circuitview.figures.ov_bars import ov_figure as bars_figure
 from circuitview.figures.path_table import TableRow, table_figure
 from circuitview.figures.theme import Theme
 from circuitview.session import numbers
-from circuitview.session.expansions import before_soft_cap, expansion_shown, held_fixed
+from circuitview.session.expansions import (
+    B_MINUS_A,
+    before_soft_cap,
+    expansion_shown,
+    explained,
+    held_fixed,
+    logit_name,
+)
 
 if TYPE_CHECKING:  # torch loads only where something is computed
     from circuitview.core.expansion import Expansion
     from circuitview.core.ov import OVBreakdown
     from circuitview.core.path import PathTerm
+    from circuitview.core.prompt import Prompt
 
 # What table_figure needs around its rows and for each, at least: rows are counted before drawing.
 _TABLE_RIM, _TABLE_ROW = 24 + MARGIN, 19
@@ -46,21 +54,36 @@ _SENSES = {
 def provenance(expansion: "Expansion") -> str:
     """Where the numbers come from, in a few lines: travels in every exported file."""
     prompt, target = expansion.recording.prompt, expansion.target
+    between = expansion.between
     versus = "" if target.versus is None else f" − {target.versus_label} (id {target.versus})"
     error = numbers.error(expansion.error)
-    shown, capped = expansion_shown(expansion), before_soft_cap(expansion.recording.weights.config)
-    tokens = " ".join(
-        f"{label}({token})" for label, token in zip(prompt.labels, prompt.token_ids, strict=True)
-    )
+    shown = expansion_shown(expansion)
+    named = logit_name(expansion) + before_soft_cap(expansion.recording.weights.config)
+    if between is None:
+        runs = [f"{len(prompt)} tokens with their ids: {_tokens(prompt)}"]
+    else:
+        runs = [f"{B_MINUS_A}: every number is that of prompt B minus that of prompt A"]
+        runs += [
+            f"{name}: {len(prompt)} tokens with their ids: {_tokens(one.recording.prompt)}; "
+            f"logit {one.logit!r}"
+            for name, one in zip("AB", between, strict=True)
+        ]
     return "\n".join(
         [
             f"circuitview {__version__}, model {prompt.model}, {expansion.dtype}",
-            f"{len(prompt)} tokens with their ids: {tokens}",
+            *runs,
             f"target {target.label} (id {target.token}){versus} at dest {target.dest}",
             f"{held_fixed(expansion)} as recorded; norms folded into the weights",
             *([shown] if shown else []),
-            f"sum {expansion.total!r}, model's logit{capped} {expansion.logit!r}, error {error}",
+            f"sum {expansion.total!r}, {named} {expansion.logit!r}, error {error}",
         ]
+    )
+
+
+def _tokens(prompt: "Prompt") -> str:
+    """Every token with its id."""
+    return " ".join(
+        f"{label}({token})" for label, token in zip(prompt.labels, prompt.token_ids, strict=True)
     )
 
 
@@ -68,9 +91,10 @@ def run_line(expansion: "Expansion") -> str:
     """Which run a figure is of, for its heading: model, target and dest."""
     prompt, target = expansion.recording.prompt, expansion.target
     shown = expansion_shown(expansion)
+    compared = "" if expansion.between is None else f"{B_MINUS_A}, "
     return (
-        f"{prompt.model}, target {target} at dest {target.dest} ({prompt.labels[target.dest]}), "
-        f"{expansion.dtype}" + (f", {shown}" if shown else "")
+        f"{compared}{prompt.model}, target {target} at dest {target.dest} "
+        f"({prompt.labels[target.dest]}), {expansion.dtype}" + (f", {shown}" if shown else "")
     )
 
 
@@ -109,13 +133,15 @@ def attention_figure(
     expansion.require_balance()
     factor = enlargement(width, height)
     if values is None:
-        from circuitview.core.attention import attention_values
+        from circuitview.core.difference import attention_of
 
-        values = attention_values(expansion.recording, heads, mode)
+        values = attention_of(expansion, heads, mode)
+    compared = expansion.between is not None
+    shown = f"{_MODES[mode]}, {B_MINUS_A}" if compared else _MODES[mode]
     figure = heatmap_figure(
         values,
         expansion.recording.prompt.labels,
-        title=f"{chain_name(heads)}: {_MODES[mode]}",
+        title=f"{chain_name(heads)}: {shown}",
         subtitle=run_line(expansion),
         mode=mode,
         theme=theme,
@@ -124,6 +150,7 @@ def attention_figure(
         dest=expansion.target.dest,
         source=source,
         description=provenance(expansion),
+        difference=compared,
     )
     return enlarged(figure, factor)
 
@@ -207,7 +234,7 @@ def paths_figure(
         expansion,
         ("path", "starts mostly at", "logits") if by_source else ("path", "logits"),
         fitting,
-        title=f"Paths to {expansion.target}",
+        title=f"Paths to {explained(expansion)}",
         theme=theme,
         width=width,
         height=height,
@@ -273,11 +300,12 @@ def _rows(book: Ledger, expansion: "Expansion") -> list[TableRow]:
 
 def _closing_rows(expansion: "Expansion", n_columns: int) -> list[TableRow]:
     """The sum and what it must equal."""
-    difference = "" if expansion.target.versus is None else " difference"
+    single = expansion.target.versus is None and expansion.between is None
+    difference = "" if single else " difference"
     capped = before_soft_cap(expansion.recording.weights.config)
     closing: list[tuple[str, str | float]] = [
         ("sum", expansion.total),
-        (f"model's logit{difference}{capped}", expansion.logit),
+        (f"{logit_name(expansion)}{capped}", expansion.logit),
         (f"probability{difference}", numbers.percent(expansion.probability)),
         ("error", numbers.error(expansion.error)),
     ]

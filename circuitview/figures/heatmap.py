@@ -2,8 +2,8 @@
 
 The half above the diagonal, where src would lie after dest, is left out by transparency; undefined
 values are too. Levels are fixed: a pattern runs from 0 to 1, a value-weighted pattern (norms, never
-negative) from 0 to its largest, scores are symmetric about zero. The cells are one image, however
-long the prompt.
+negative) from 0 to its largest, scores and differences of two prompts are symmetric about zero.
+The cells are one image, however long the prompt.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ _LEAST_MARK = 7.0
 _LONGEST_LABEL = 96.0
 _GRID_FROM = 9.0  # pixels a cell, from which lines part the cells
 _BAR_WIDTH, _BAR_ROOM = 10.0, 58.0
+_LEAST_LIMIT = 0.1  # of a difference's colours: of weights, scores or norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def heatmap_figure(
     dest: int | None = None,
     source: int | None = None,
     description: str = "",
+    difference: bool = False,
 ) -> Figure:
     """The heatmap of `values` [dest, src].
 
@@ -83,6 +85,7 @@ def heatmap_figure(
         dest: the selected dest, outlined.
         source: the selected src; with `dest`, its cell is marked.
         description: where the numbers come from.
+        difference: whether the values are those of one prompt minus those of another.
 
     Raises:
         CircuitviewError: where the values are not square or the labels are not as many.
@@ -95,10 +98,10 @@ def heatmap_figure(
         return Figure(width, height, theme.background, (head,), title, description)
     cells, label_room = _layout(labels, top, width, height)
     causal = np.tril(np.ones((count, count), dtype=bool))
-    low, limit = levels(values, mode)
+    low, limit = levels(values, mode, difference)
     block = max(1, int(1 / cells.side))
     shown, causal = _strongest(values, causal, block)
-    rgba = cell_colours(shown, mode, limit, theme)
+    rgba = cell_colours(shown, is_signed(mode, difference), limit, theme)
     rgba[~causal, 3] = 0  # the future
     side = cells.side * block * len(rgba)
     body: list[Item] = [
@@ -112,7 +115,7 @@ def heatmap_figure(
         Group(tuple(body), id="cells", data=cells),
         _dest_axis(labels, cells, dest, label_room, theme),
         _src_axis(labels, cells, source, height, block, theme),
-        _colour_bar(cells, mode, (low, limit), theme),
+        _colour_bar(cells, mode, difference, (low, limit), theme),
     )
     return Figure(width, height, theme.background, items, title, description)
 
@@ -139,20 +142,33 @@ def _sample(labels: Sequence[str]) -> Sequence[str]:
     return labels if len(labels) <= 200 else labels[:: len(labels) // 100]
 
 
-def levels(values: npt.NDArray[np.floating], mode: AttentionMode) -> tuple[float, float]:
-    """The values [dest, src] of the first and the last colour; the future is not looked at."""
-    if mode == "pattern":
+def levels(
+    values: npt.NDArray[np.floating], mode: AttentionMode, difference: bool = False
+) -> tuple[float, float]:
+    """The values [dest, src] of the first and the last colour; the future is not looked at.
+
+    Differences reach as far as the largest, but no less than `_LEAST_LIMIT`: what rounding leaves
+    of two equal rows is not to look like a change.
+    """
+    if mode == "pattern" and not difference:
         return 0.0, 1.0
     causal = values[np.tril_indices(len(values))]
     limit = float(np.abs(causal[np.isfinite(causal)]).max(initial=0.0))
-    return (-limit, limit) if mode == "scores" else (0.0, limit)
+    if difference:
+        limit = max(limit, _LEAST_LIMIT)
+    return (-limit, limit) if is_signed(mode, difference) else (0.0, limit)
+
+
+def is_signed(mode: AttentionMode, difference: bool) -> bool:
+    """Whether values lie on both sides of zero, so that the colours do."""
+    return difference or mode == "scores"
 
 
 def cell_colours(
-    values: npt.NDArray[np.floating], mode: AttentionMode, limit: float, theme: Theme
+    values: npt.NDArray[np.floating], signed: bool, limit: float, theme: Theme
 ) -> npt.NDArray[np.uint8]:
     """The RGBA of each cell, `limit` being the value of the last colour."""
-    if mode == "scores":
+    if signed:
         return diverging(values, theme, limit)
     return sequential(values, theme, 0.0, limit if limit > 0 else 1.0)
 
@@ -339,7 +355,7 @@ def _tick_label(
 
 
 def _colour_bar(
-    cells: Cells, mode: AttentionMode, ends: tuple[float, float], theme: Theme
+    cells: Cells, mode: AttentionMode, difference: bool, ends: tuple[float, float], theme: Theme
 ) -> Group:
     side = cells.side * cells.count
     inside = cells.count >= 6
@@ -347,15 +363,16 @@ def _colour_bar(
     left = cells.left + side - _BAR_ROOM + 16 if inside else cells.left + side + 14
     top = cells.top + 18
     low, limit = ends
+    signed = is_signed(mode, difference)
     ramp = np.linspace(limit, low, 128)[:, None]
-    rgba = cell_colours(ramp, mode, limit, theme)
+    rgba = cell_colours(ramp, signed, limit, theme)
     bar = Image(left, top, _BAR_WIDTH, length, rgba, smooth=True)
     frame = Rect(left, top, _BAR_WIDTH, length, stroke=theme.faint, stroke_width=1)
-    if mode == "pattern":
-        marks = [(0.0, "1"), (0.5, "0.5"), (1.0, "0")]
-    elif mode == "scores":
+    if signed:
         top_mark, end_mark = numbers.logits(limit, signed=True), numbers.logits(low, signed=True)
         marks = [(0.0, top_mark), (0.5, "0"), (1.0, end_mark)]
+    elif mode == "pattern":
+        marks = [(0.0, "1"), (0.5, "0.5"), (1.0, "0")]
     else:
         marks = [(0.0, numbers.logits(limit)), (1.0, "0")]
     items: list[Item] = [bar, frame]

@@ -65,6 +65,7 @@ def table_figure(
     description: str = "",
     amount_column: int = -1,
     right_columns: Sequence[int] = (),
+    digits: int = 2,
 ) -> Figure:
     """The table of `rows`.
 
@@ -79,19 +80,20 @@ def table_figure(
         description: where the numbers come from.
         amount_column: the column that is summed up where rows are left out.
         right_columns: columns of written numbers, aligned like the others' amounts.
+        digits: of the numbers, behind the point.
     """
     head, top = heading(title, subtitle, theme, width)
     room = height - top - _HEADER - MARGIN
     capacity = max(1, int(room // _PITCH_SPAN[0]))
     shown = fitting_rows(rows, capacity, len(headers), amount_column)
     pitch = min(max(room / max(len(shown), 1), _PITCH_SPAN[0]), _PITCH_SPAN[1])
-    columns = _columns(headers, shown, width, right_columns)
+    columns = _columns(headers, shown, width, right_columns, digits)
     indented = any(row.kind == "group" for row in shown)
     right = columns[-1].right if columns else width - MARGIN
     items: list[Item] = [head, _header(headers, columns, top, right, theme)]
     y = top + _HEADER
     for row in shown:
-        items.append(_row(row, y, pitch, columns, indented, right, theme))
+        items.append(_row(row, y, pitch, columns, indented, right, theme, digits))
         y += pitch
     return Figure(width, height, theme.background, tuple(items), title, description)
 
@@ -156,12 +158,16 @@ def _with_sums(
     return tuple(shown)
 
 
-def _written(cell: Cell) -> str:
-    return cell if isinstance(cell, str) else numbers.logits(cell, signed=True)
+def _written(cell: Cell, digits: int) -> str:
+    return cell if isinstance(cell, str) else numbers.logits(cell, signed=True, digits=digits)
 
 
 def _columns(
-    headers: Sequence[str], rows: Sequence[TableRow], wide: float, right: Sequence[int] = ()
+    headers: Sequence[str],
+    rows: Sequence[TableRow],
+    wide: float,
+    right: Sequence[int],
+    digits: int,
 ) -> list[_Column]:
     """Numbers get what they need; texts share the rest, the longer giving way first."""
     numeric = [
@@ -170,7 +176,9 @@ def _columns(
     ]
     needs = []
     for place, header in enumerate(headers):
-        widths = [width(_written(row.cells[place]), _SIZE, row.kind != "row") for row in rows]
+        widths = [
+            width(_written(row.cells[place], digits), _SIZE, row.kind != "row") for row in rows
+        ]
         spare = _INDENT if place == 0 else 0.0
         needs.append(max([width(header, _SMALL), *widths]) + spare)
     room = wide - 2 * MARGIN - _GAP * (len(headers) - 1)
@@ -215,6 +223,7 @@ def _row(
     indented: bool,
     right: float,
     theme: Theme,
+    digits: int,
 ) -> Group:
     bold = row.kind != "row"
     items: list[Item] = []
@@ -226,13 +235,14 @@ def _row(
     y = top + pitch / 2 + _SIZE * CAP_HEIGHT / 2
     main = theme.muted if row.id == "more" else theme.text
     for place, (cell, column) in enumerate(zip(row.cells, columns, strict=True)):
-        text = _written(cell)
+        text = _written(cell, digits)
         if not isinstance(cell, str):
             color = amount_colour(text, theme)
             items.append(Text(column.right, y, text, _SIZE, color, "end", bold=bold))
             continue
         left = column.left + (_INDENT if indented and place == 0 and not bold else 0.0)
-        shown = elide(text, _SIZE, column.right - left, bold)
+        # A hair more: what the column was made for must not be cut by rounding.
+        shown = elide(text, _SIZE, column.right - left + 0.01, bold)
         color = main if place == 0 or bold else theme.muted
         if shown and column.numeric:
             items.append(Text(column.right, y, shown, _SIZE, color, "end", bold=bold))

@@ -1,9 +1,11 @@
 """Labelled points with a diagonal: what a head contributes against what taking it away does.
 
-Both axes have one scale, so on the diagonal the two are of the same size, and the distance from it
-is what the model's later parts made of the change. Zero lies inside both axes: signs matter.
+Where there is a diagonal both axes have one scale, so on it the two are of the same size, and the
+distance from it is what the model's later parts made of the change; a plot of two units has none,
+and a scale for each. Zero lies inside both axes: signs matter.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,24 +28,45 @@ from circuitview.figures.theme import Theme
 from circuitview.session.numbers import MINUS, logits
 
 _AXIS, _LABEL = 12.0, 11.0
-_RADIUS = 4.0
+_RADIUS, _SMALL_RADIUS = 4.0, 3.0
+_MANY = 60  # points; from here on they are drawn small
+_ALL_NAMED = 24  # points; of more than these, those near zero have no label
+_NEAR = 26.0  # pixels from zero
+_LONG, _FINE = 1e4, -3  # ticks of this size, or this power of ten apart, are written as 2e5
+_SHARES = (0.08, 0.9, 0.25, 0.75, 0.5, 0.16, 0.83, 0.33, 0.67)  # of the width, for its name
+_ALONG = tuple(share / 5 for share in range(-5, 6))  # places along a slanting text
+_CAP = 3.5  # pixels to each side, at the ends of an error bar
 _TICK_ROOM = 56.0  # pixels between two ticks, at least
 _SLACK = 0.08  # of the span, left free around the points
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterPoint:
-    """One labelled point; `marked` is what is selected."""
+    """One labelled point.
+
+    Attributes:
+        marked: whether it is selected.
+        error: the standard error of y; None where it is not known.
+        title: what is said of it when it is pointed at; None for its label and both values.
+    """
 
     label: str
     x: float
     y: float
     marked: bool = False
+    error: float | None = None
+    title: str | None = None
+
+    @property
+    def reach(self) -> float:
+        """How far its error bar reaches to each side; 0 for none."""
+        return self.error if self.error is not None and math.isfinite(self.error) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterText:
-    """The words of a scatter plot: above it, under its axes, along its diagonal."""
+    """The words of a scatter plot: above it, under its axes, along its diagonal; without a word for
+    the diagonal there is none."""
 
     title: str
     note: str
@@ -55,24 +78,30 @@ class ScatterText:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Values to pixels, the same factor on both axes, y upwards.
+    """Values to pixels, y upwards.
 
     Attributes:
         area: the plot's rectangle.
         low_x, low_y: the values at its lower left corner.
-        factor: pixels for a unit.
+        factor: pixels for a unit of x.
+        factor_y: pixels for a unit of y; None for as many.
     """
 
     area: Box
     low_x: float
     low_y: float
     factor: float
+    factor_y: float | None = None
 
     def x(self, value: float) -> float:
         return self.area.left + (value - self.low_x) * self.factor
 
     def y(self, value: float) -> float:
-        return self.area.bottom - (value - self.low_y) * self.factor
+        return self.area.bottom - (value - self.low_y) * self._up
+
+    @property
+    def _up(self) -> float:
+        return self.factor if self.factor_y is None else self.factor_y
 
     @property
     def high_x(self) -> float:
@@ -80,7 +109,7 @@ class Scale:
 
     @property
     def high_y(self) -> float:
-        return self.low_y + (self.area.bottom - self.area.top) / self.factor
+        return self.low_y + (self.area.bottom - self.area.top) / self._up
 
 
 def scatter_figure(
@@ -90,7 +119,7 @@ def scatter_figure(
     size: tuple[float, float],
     description: str = "",
 ) -> Figure:
-    """The points, the diagonal y = −x and both zero lines.
+    """The points with their error bars, the diagonal y = −x and both zero lines.
 
     Args:
         points: in any order; points that are not finite are left out.
@@ -102,32 +131,41 @@ def scatter_figure(
     wide, high = size
     head, top = heading(words.title, words.note, theme, wide)
     items: list[Item] = [head]
-    area = Box(MARGIN + 52, top + 4, wide - MARGIN, high - MARGIN - 38)
+    area = Box(MARGIN + 66, top + 4, wide - MARGIN, high - MARGIN - 38)
     shown = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if not shown or area.right - area.left < 40 or area.bottom - area.top < 40:
         middle = (area.top + area.bottom) / 2
         text = elide(words.empty, _AXIS, wide - 2 * MARGIN)
         items.append(Text(wide / 2, middle, text, _AXIS, theme.muted, anchor="middle"))
     else:
-        items += scatter_items(shown, words, theme, fitted(shown, area))
+        items += scatter_items(shown, words, theme, fitted(shown, area, bool(words.diagonal)))
     return Figure(wide, high, theme.background, tuple(items), words.title, description)
 
 
-def fitted(points: Sequence[ScatterPoint], area: Box) -> Scale:
-    """The largest scale on which all points and both zeros lie inside `area`, centred."""
+def fitted(points: Sequence[ScatterPoint], area: Box, alike: bool = True) -> Scale:
+    """The largest scale on which all points and both zeros lie inside `area`, centred; `alike` on
+    both axes."""
     wide, high = area.right - area.left, area.bottom - area.top
     xs = [0.0, *(point.x for point in points)]
-    ys = [0.0, *(point.y for point in points)]
-    span_x, span_y = max(xs) - min(xs), max(ys) - min(ys)
-    needed = max(span_x / wide, span_y / high)
-    # Values at the edge of what a float can hold would make the scale infinite.
-    factor = (1 - 2 * _SLACK) / needed if needed > 1e-300 else min(wide, high)
+    ys = [0.0, *(point.y - point.reach for point in points)]
+    ys += [point.y + point.reach for point in points]
+    across, up = (max(xs) - min(xs)) / wide, (max(ys) - min(ys)) / high
+    if alike:
+        across = up = max(across, up)
+    factor, factor_y = _factor(across, wide, high), _factor(up, wide, high)
     return Scale(
         area,
         (max(xs) + min(xs)) / 2 - wide / factor / 2,
-        (max(ys) + min(ys)) / 2 - high / factor / 2,
+        (max(ys) + min(ys)) / 2 - high / factor_y / 2,
         factor,
+        None if alike else factor_y,
     )
+
+
+def _factor(needed: float, wide: float, high: float) -> float:
+    """Pixels for a unit, where `needed` units share a pixel."""
+    # Values at the edge of what a float can hold would make the scale infinite.
+    return (1 - 2 * _SLACK) / needed if needed > 1e-300 else min(wide, high)
 
 
 def tick_values(
@@ -138,7 +176,8 @@ def tick_values(
     power: float = 10.0 ** math.floor(math.log10(raw))
     step = next(power * times for times in (1, 2, 5, 10) if power * times >= raw * (1 - 1e-9))
     return tuple(
-        count * step for count in range(math.ceil(low / step), math.floor(high / step) + 1)
+        count * step
+        for count in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
     )
 
 
@@ -147,15 +186,18 @@ def scatter_items(
 ) -> Iterator[Item]:
     """Axes, lines, and those points that lie inside the scale's area, in painting order."""
     area = scale.area
-    points = [point for point in points if area.contains(_around(point, scale))]
+    radius = _RADIUS if len(points) < _MANY else _SMALL_RADIUS
+    points = [point for point in points if area.contains(_around(point, scale, radius))]
     yield from _axes(words, theme, scale)
-    yield from _lines(theme, scale)
+    yield from _lines(words, theme, scale)
     for point in points:
-        yield _dot(point, theme, scale)
-    yield from _labels(points, words, theme, scale)
+        yield from _error_bar(point, theme, scale)
+    for point in points:
+        yield _dot(point, theme, scale, radius)
+    yield from _labels(points, words, theme, scale, radius)
 
 
-def _lines(theme: Theme, scale: Scale) -> Iterator[Item]:
+def _lines(words: ScatterText, theme: Theme, scale: Scale) -> Iterator[Item]:
     """Both zero lines and the diagonal y = −x, each cut to the area."""
     area, x, y = scale.area, scale.x(0), scale.y(0)
     if area.top <= y <= area.bottom:
@@ -164,7 +206,7 @@ def _lines(theme: Theme, scale: Scale) -> Iterator[Item]:
         yield Curve((("M", x, area.top), ("L", x, area.bottom)), stroke=theme.muted)
     low = max(scale.low_x, -scale.high_y)
     high = min(scale.high_x, -scale.low_y)
-    if low < high:
+    if words.diagonal and low < high:
         line = segment(scale.x(low), scale.y(-low), scale.x(high), scale.y(-high))
         yield Curve(line, stroke=theme.remainder, stroke_width=1.25, dash=(6.0, 4.0))
 
@@ -194,15 +236,38 @@ def _axes(words: ScatterText, theme: Theme, scale: Scale) -> Iterator[Item]:
 def tick_text(value: float, ticks: Sequence[float]) -> str:
     """`value` with as many digits as the distance between the ticks asks for."""
     step = ticks[1] - ticks[0] if len(ticks) > 1 else abs(value) or 1.0
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    text = f"{abs(value):.{digits}f}"
+    power = math.floor(math.log10(step) + 1e-9)
+    largest = max(map(abs, ticks), default=0.0)
+    if largest >= _LONG or power < _FINE:
+        if abs(value) < step / 2:
+            return "0"
+        own = math.floor(math.log10(abs(value)) + 1e-9)
+        text = f"{abs(value) / 10.0**own:.{max(0, own - power)}f}e{own}"
+    else:
+        text = f"{abs(value):.{max(0, -power)}f}"
     return MINUS + text if value < 0 and text.strip("0.") else text
 
 
-def _dot(point: ScatterPoint, theme: Theme, scale: Scale) -> Item:
-    x, y, r = scale.x(point.x), scale.y(point.y), _RADIUS
+def _error_bar(point: ScatterPoint, theme: Theme, scale: Scale) -> Iterator[Item]:
+    """A standard error to each side, cut to the area; none that the dot would cover."""
+    area, x = scale.area, scale.x(point.x)
+    top, bottom = scale.y(point.y + point.reach), scale.y(point.y - point.reach)
+    if bottom - top < 1.0:
+        return
+    line = [*segment(x, max(top, area.top), x, min(bottom, area.bottom))]
+    for end in (top, bottom):
+        if area.top <= end <= area.bottom:
+            line += segment(max(x - _CAP, area.left), end, min(x + _CAP, area.right), end)
+    bar = Curve(tuple(line), stroke=theme.muted, stroke_width=1.2)
+    yield Group((bar,), id=f"error-{point.label}")
+
+
+def _dot(point: ScatterPoint, theme: Theme, scale: Scale, r: float) -> Item:
+    x, y = scale.x(point.x), scale.y(point.y)
     fill = theme.sign(point.x)
-    title = f"{point.label}: {logits(point.x, signed=True)}, {logits(point.y, signed=True)}"
+    title = point.title
+    if title is None:
+        title = f"{point.label}: {logits(point.x, signed=True)}, {logits(point.y, signed=True)}"
     dot = Rect(x - r, y - r, 2 * r, 2 * r, fill, theme.background, radius=r)
     rim = r + 2.5
     ring = (
@@ -214,22 +279,37 @@ def _dot(point: ScatterPoint, theme: Theme, scale: Scale) -> Item:
 
 
 def _labels(
-    points: Sequence[ScatterPoint], words: ScatterText, theme: Theme, scale: Scale
+    points: Sequence[ScatterPoint],
+    words: ScatterText,
+    theme: Theme,
+    scale: Scale,
+    radius: float,
 ) -> Iterator[Item]:
-    """As many labels as stand clear of points and of one another, the far-out points first."""
-    taken = [_around(point, scale) for point in points]
-    ranked = sorted(points, key=lambda point: (not point.marked, -math.hypot(point.x, point.y)))
+    """As many labels as stand clear of points and of one another, the far-out points first; of many
+    points those around zero have none."""
+    taken = [_around(point, scale, radius) for point in points]
+    taken += [_bar_box(point, scale) for point in points if point.reach]
+    far = {point: _far_out(point, words, scale) for point in points}
+    ranked = sorted(points, key=lambda point: (not point.marked, -far[point]))
     for point in ranked:
-        places = list(_placements(point, theme, scale))
+        if len(points) > _ALL_NAMED and far[point] < _NEAR and not point.marked:
+            continue
+        places = list(_placements(point, theme, scale, radius))
         free = (text for text in places if _is_free(text, taken, scale))
         # What is selected must be named, be it over others.
         text = next(free, places[0] if point.marked else None)
         if text is not None:
             taken += [box for box in (bounds(text),) if box is not None]
             yield text
-    diagonal = _diagonal_label(words, theme, scale, taken)
+    diagonal = _diagonal_label(words, theme, scale, taken) if words.diagonal else None
     if diagonal is not None:
         yield diagonal
+
+
+def _far_out(point: ScatterPoint, words: ScatterText, scale: Scale) -> float:
+    """How far a point lies from zero and from the diagonal (pixels)."""
+    across, up = scale.x(point.x) - scale.x(0), scale.y(0) - scale.y(point.y)
+    return math.hypot(across, up) + (abs(across + up) if words.diagonal else 0.0)
 
 
 def _is_free(text: Text, taken: Sequence[Box], scale: Scale) -> bool:
@@ -239,13 +319,18 @@ def _is_free(text: Text, taken: Sequence[Box], scale: Scale) -> bool:
     return not any(box.overlaps(other) for other in taken)
 
 
-def _around(point: ScatterPoint, scale: Scale) -> Box:
+def _around(point: ScatterPoint, scale: Scale, radius: float) -> Box:
     x, y = scale.x(point.x), scale.y(point.y)
-    return Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS)
+    return Box(x - radius, y - radius, x + radius, y + radius)
 
 
-def _placements(point: ScatterPoint, theme: Theme, scale: Scale) -> Iterator[Text]:
-    x, y, gap = scale.x(point.x), scale.y(point.y), _RADIUS + 4
+def _bar_box(point: ScatterPoint, scale: Scale) -> Box:
+    x = scale.x(point.x)
+    return Box(x - 1, scale.y(point.y + point.reach), x + 1, scale.y(point.y - point.reach))
+
+
+def _placements(point: ScatterPoint, theme: Theme, scale: Scale, radius: float) -> Iterator[Text]:
+    x, y, gap = scale.x(point.x), scale.y(point.y), radius + 4
     level = y + _LABEL * CAP_HEIGHT / 2
     above, below = y - gap, y + gap + _LABEL * CAP_HEIGHT
     places: tuple[tuple[float, float, Anchor], ...] = (
@@ -253,29 +338,34 @@ def _placements(point: ScatterPoint, theme: Theme, scale: Scale) -> Iterator[Tex
         (x - gap, level, "end"),
         (x, above, "middle"),
         (x, below, "middle"),
+        (x + gap / 2, above + 2, "start"),
+        (x - gap / 2, below - 2, "end"),
     )
     bold, halo, label = point.marked, theme.background, point.label
     for across, down, anchor in places:
         yield Text(across, down, label, _LABEL, theme.text, anchor, bold=bold, halo=halo)
 
 
+def _square(x: float, y: float) -> Box:
+    half = 0.5 * _LABEL
+    return Box(x - half, y - half, x + half, y + half)
+
+
 def _diagonal_label(
     words: ScatterText, theme: Theme, scale: Scale, taken: Sequence[Box]
 ) -> Text | None:
-    """The diagonal's name where there is room beside it, first at its upper end."""
-    length = width(words.diagonal, _LABEL)
+    """The diagonal's name where there is room beside it, first above its upper end."""
     # The diagonal falls from left to right under 45 degrees, so text along it does too.
-    for share in (0.08, 0.9, 0.25, 0.75, 0.5):
+    half = width(words.diagonal, _LABEL) / 2 * math.cos(math.pi / 4)
+    for side, share in itertools.product((8.0, -8.0 - _LABEL * CAP_HEIGHT), _SHARES):
         x = scale.area.left + share * (scale.area.right - scale.area.left)
         value = scale.low_x + (x - scale.area.left) / scale.factor
-        y = scale.y(-value)
-        half = length / 2 * math.cos(math.pi / 4)
-        lift = 8 * math.cos(math.pi / 4)
-        text = Text(
-            x + lift, y - lift, words.diagonal, _LABEL, theme.muted, "middle", rotation=45,
-            halo=theme.background,
-        )  # fmt: skip
-        box = Box(x - half, y - half, x + half, y + half)
-        if scale.area.contains(box) and not any(box.overlaps(other) for other in taken):
-            return text
+        lift = side * math.cos(math.pi / 4)
+        x, y = x + lift, scale.y(-value) - lift
+        parts = [_square(x + t * half, y + t * half) for t in _ALONG]
+        clear = not any(part.overlaps(other) for part in parts for other in taken)
+        if scale.area.contains(Box(x - half, y - half, x + half, y + half)) and clear:
+            diagonal, ink = words.diagonal, theme.muted
+            halo = theme.background
+            return Text(x, y, diagonal, _LABEL, ink, "middle", rotation=45, halo=halo)
     return None

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 from circuitview.core.device import DEVICES, DeviceName
 from circuitview.gui.dock_host import DockHost
 from circuitview.gui.opening import Opener
+from circuitview.gui.prompt_bar import COMPARE_KEYS, SHOW_KEYS, PromptBar
 from circuitview.session.settings import ThemeChoice
 from circuitview.session.state import ModelFacts, Snapshot, State
 
@@ -29,7 +30,9 @@ Shortcut = QKeySequence.StandardKey | str | None
 
 
 class Acts(Protocol):
-    """What the menus call on the window."""
+    """What the menus call on the window, and on its prompt bar."""
+
+    prompt_bar: PromptBar
 
     def export_diagram(self) -> None: ...
     def export_panel(self) -> None: ...
@@ -55,6 +58,7 @@ class Acts(Protocol):
     def choose_expansion(self, through_mlps: bool) -> None: ...
     def choose_device(self, device: DeviceName) -> None: ...
     def show_held_fixed(self) -> None: ...
+    def show_lab_help(self) -> None: ...
     def show_shortcuts(self) -> None: ...
     def show_about(self) -> None: ...
     def close(self) -> bool: ...
@@ -147,6 +151,16 @@ class Menus(QObject):
         self._act(menu, "&Edit the prompt", acts.edit_prompt, "Ctrl+L")
         self._act(menu, "&BOS on or off", acts.toggle_bos, "Ctrl+B")
         menu.addSeparator()
+        bar = acts.prompt_bar
+        self._act(menu, "&Compare with a second prompt…", bar.compare, COMPARE_KEYS)
+        shows = (bar.show_a, bar.show_b, bar.show_difference)
+        names = ("Show prompt A", "Show prompt B", "Show B − A")
+        self.of_two = [
+            self._act(menu, name, show, keys)
+            for name, show, keys in zip(names, shows, SHOW_KEYS, strict=True)
+        ]
+        self.of_two.append(self._act(menu, "&Remove the second prompt", bar.stop_comparing))
+        menu.addSeparator()
         self._act(menu, "Dest one &left", acts.dest_left, "Alt+Left")
         self._act(menu, "Dest one &right", acts.dest_right, "Alt+Right")
         self._act(menu, "&Dest last", acts.dest_last, "Alt+End")
@@ -182,6 +196,7 @@ class Menus(QObject):
     def _help(self, menu: QMenu) -> None:
         acts = self._acts
         self._act(menu, "&What is held fixed", acts.show_held_fixed, "F1")
+        self._act(menu, "What &ablation measures", acts.show_lab_help)
         self._act(menu, "&Keyboard shortcuts", acts.show_shortcuts)
         about = self._act(menu, "&About circuitview", acts.show_about)
         about.setMenuRole(QAction.MenuRole.AboutRole)
@@ -201,6 +216,8 @@ class Menus(QObject):
         self.exact.setChecked(state.dtype == "float64")
         for action in self.device_group.actions():
             action.setChecked(action.data() == state.device)
+        for action in self.of_two:
+            action.setEnabled(state.other is not None)
         through = state.through_mlps and (facts is None or not facts.config.attn_only)
         for action in self.expansion_group.actions():
             action.setChecked(action.data() == through)

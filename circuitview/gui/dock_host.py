@@ -7,6 +7,7 @@ flank only the diagram. Panels are found in gui/panels: a module with PANEL brin
 import base64
 import logging
 from importlib import import_module
+from itertools import pairwise
 from pkgutil import iter_modules
 
 from PySide6.QtCore import QByteArray, Qt, Signal
@@ -23,9 +24,9 @@ from circuitview.session.state import Snapshot
 log = logging.getLogger(__name__)
 
 # Raised when the panels or their first arrangement change: an older layout is not brought back.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 _SIDE_SHARE = {"left": 0.195, "right": 0.24}
-_BOTTOM_SHARE = 0.22
+_BOTTOM_SHARE = 0.3
 
 
 def find_panels() -> list[type[Panel]]:
@@ -104,6 +105,10 @@ class DockHost(QMainWindow):
             self.removeDockWidget(dock)
             self.addDockWidget(AREAS[dock.panel.AREA], dock)
             dock.show()
+        for before, dock in pairwise(self.docks.values()):
+            if dock.panel.TABBED and before.panel.AREA == dock.panel.AREA:
+                self.tabifyDockWidget(before, dock)
+                before.raise_()
         for area, share in _SIDE_SHARE.items():
             beside = [dock for dock in self.docks.values() if area == dock.panel.AREA]
             self.widths.give(beside, max(280, round(width * share)))

@@ -13,10 +13,11 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from circuitview.core.memory import TooLargeError
-from circuitview.core.names import Head, ImbalanceError
+from circuitview.core.names import Head, ImbalanceError, IncomparableError
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
 from circuitview.gui.jobs import Failure, Job, JobProgress, JobRunner
+from circuitview.gui.lab_queue import LabQueue
 from circuitview.session.opening import Answer, opening_steps
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import Results, Selection, Snapshot, State
@@ -44,6 +45,7 @@ class Document(QObject):
         super().__init__(parent)
         self.jobs = jobs
         self.pipeline = Pipeline()
+        self.lab = LabQueue(jobs, self.pipeline, self)
         self._state = state or State()
         self._snapshot = Snapshot(self._state)
         self._good = self._snapshot  # the last that could be computed
@@ -127,7 +129,7 @@ class Document(QObject):
 
     def cancel(self) -> None:
         """Ask for nothing more; what is shown is again what is asked."""
-        if self._job is None or self._good.results.expansion is None:
+        if self._job is None or self._good.results.model is None:
             return
         self._drop_job()
         self._say("")
@@ -198,6 +200,13 @@ class Document(QObject):
             facts = Results(model=model)
             self._show(Snapshot(self._state, facts, failure.text, failure.details, refused=True))
             return
+        if issubclass(failure.kind, IncomparableError):
+            # Both prompts were read, and what was typed stays: each can be looked at alone.
+            facts = Results(model=self.pipeline.facts_of(self._state))
+            self._good = Snapshot(self._state, facts, failure.text, failure.details, refused=True)
+            self._carried = self._fallback = None
+            self._show(self._good)
+            return
         if issubclass(failure.kind, TooLargeError):
             self.too_large.emit(self._state, failure.text)
         if self._good.results.expansion is None and self._fallback is not None:
@@ -207,7 +216,7 @@ class Document(QObject):
             self._ask()
             return
         # What was asked can't be had; what is shown is again what is asked.
-        if issubclass(failure.kind, TooLargeError) and self._good.results.expansion is not None:
+        if issubclass(failure.kind, TooLargeError) and self._good.results.model is not None:
             self._state = self._good.state.drawn_as(self._state)
             self._show(replace(self._good, state=self._state))
             return

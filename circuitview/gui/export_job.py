@@ -102,7 +102,7 @@ class ExportJob:
 
     def file_name(self) -> str:
         """A name made of the prompt and the thing: "i-like-green-tea-diagram.svg"."""
-        words = re.findall(r"[^\W_]+", self.snapshot.state.prompt.lower())[:5]
+        words = re.findall(r"[^\W_]+", self.snapshot.state.title.lower())[:5]
         start = "-".join([*words, self.what.NAME])[:60]
         return f"{start}.{self.choices.format}"
 

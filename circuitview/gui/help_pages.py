@@ -22,10 +22,45 @@ The error is what rounding leaves; past the tolerance nothing is drawn.</p>
 <p>A contribution is bookkeeping, not an effect: take a head away, and later heads and norms react.
 The ablation panel measures that and shows both side by side.</p>"""
 
+LAB = """<h3>What the ablation panel measures</h3>
+<p>A <b>contribution</b> is bookkeeping: the sum of all paths through a head, with everything held
+as it was. An <b>effect</b> is an experiment: the head is taken away, the model runs, and the effect
+is what was measured, ablated minus clean.</p>
+<p><b>Frozen</b>, patterns, norm scales and MLP outputs stay as recorded. Zero in the place of a
+head then changes a logit by exactly minus its contribution, and all points lie on the diagonal.
+<b>Free</b>, all that comes after it is computed anew, and points leave the diagonal:</p>
+<ul>
+<li>Later heads read what the head wrote. Without it they look elsewhere: a head that others depend
+on, like the previous-token head of an induction circuit, has an effect far larger than its
+contribution.</li>
+<li><b>Backup heads and self-repair</b>: others step in for what is lost, or stop working against
+it. The effect is smaller than the contribution, the point lies between the diagonal and zero.</li>
+<li><b>The norms react</b>: with less in the stream they divide by less, and everything else counts
+for more.</li>
+</ul>
+<p>An end-to-end path is taken out of the final stream alone: of what comes after, only the final
+norm can react.</p>
+<p><b>What is put there.</b> <i>Zero</i>: nothing, the value bias goes too; a model has never seen
+that, so part of an effect is surprise. <i>Mean over a text</i>: what it writes whatever the prompt
+says stays. <i>Resampled</i>: what it wrote on another prompt, or in a row of a text drawn with the
+seed: usual values, without what this prompt says. <i>Own output, frozen pattern</i>: its own
+values, moved as another prompt's pattern says; with its own pattern nothing may change, which is a
+check of the measurement.</p>
+<p><b>Paths by order</b>: the model with the paths of up to so many heads; the marginal value is
+what one order more is worth. The constants of all layers are in each. <b>±</b> is the standard
+error over prompts or windows.</p>
+<p>Runs go one after the other in the background, and keep the model and prompt that they began
+with. Results of another model or prompt are pale, and say so.</p>"""
+
 
 def held_fixed_box(parent: QWidget) -> QMessageBox:
     """What the numbers mean."""
     return _box(parent, "What is held fixed", HELD_FIXED)
+
+
+def lab_box(parent: QWidget) -> QMessageBox:
+    """What the ablation panel measures."""
+    return _box(parent, "What the ablation panel measures", LAB)
 
 
 def about_box(parent: QWidget) -> QMessageBox:

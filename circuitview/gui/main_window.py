@@ -36,7 +36,7 @@ from circuitview.gui.expansion_choice import ExpansionChoice
 from circuitview.gui.export_dialog import ExportDialog
 from circuitview.gui.export_job import Exportable, ExportJob, let_go_of_clipboard
 from circuitview.gui.floor_bar import FloorBar
-from circuitview.gui.help_pages import about_box, held_fixed_box, shortcuts_box
+from circuitview.gui.help_pages import about_box, held_fixed_box, lab_box, shortcuts_box
 from circuitview.gui.message_strip import MessageStrip
 from circuitview.gui.offline_mark import OfflineMark
 from circuitview.gui.opening import Opener, dropped_model
@@ -171,7 +171,7 @@ class MainWindow(QMainWindow):
         self._column.activate()
 
     def _retitle(self, snapshot: Snapshot) -> None:
-        facts, prompt = snapshot.results.model, " ".join(snapshot.state.prompt.split())
+        facts, prompt = snapshot.results.model, " ".join(snapshot.state.title.split())
         shown = prompt if len(prompt) <= 60 else prompt[:59] + "…"
         self.setWindowTitle(
             "circuitview" if facts is None else f"{shown} — {facts.name} — circuitview"
@@ -373,6 +373,9 @@ class MainWindow(QMainWindow):
 
     def show_held_fixed(self) -> None:
         held_fixed_box(self).show()
+
+    def show_lab_help(self) -> None:
+        lab_box(self).show()
 
     def show_shortcuts(self) -> None:
         shortcuts_box(self, self.menus.shortcuts()).show()

@@ -113,6 +113,7 @@ class PanelDock(QDockWidget):
         self.panel = panel
         self.trouble: str | None = None  # the traceback of what the panel raised last
         self._pending: Snapshot | None = None
+        self._covered = False  # by another tab: Qt takes such a dock for visible
         self._reason = QLabel()
         self._copy = QPushButton("Copy details")
         self._stack = QStackedWidget()
@@ -151,7 +152,8 @@ class PanelDock(QDockWidget):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Draw `snapshot`, or keep it until the panel can be seen."""
         self._pending = snapshot
-        if self.panel.isVisible() or self._reason.isVisible():
+        shown = self.panel.isVisible() or self._reason.isVisible()
+        if shown and not self._covered:
             self.draw_pending()
 
     def draw_pending(self) -> None:
@@ -173,6 +175,7 @@ class PanelDock(QDockWidget):
             self._stack.setCurrentIndex(0)
 
     def _on_visibility(self, visible: bool) -> None:
+        self._covered = not visible
         if visible:
             self.draw_pending()
 

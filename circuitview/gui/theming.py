@@ -37,6 +37,7 @@ QSlider::handle:horizontal {{
 }}
 QSlider::handle:horizontal:disabled {{ background: {edge}; }}
 QTreeView {{ selection-background-color: {selection}; selection-color: {text}; }}
+#lab-runs::item:selected {{ background: {selection}; }}
 #message-strip {{ background: {warning}; border: none; border-bottom: 1px solid {alarm}; }}
 #dock-title {{ background: {panel}; border-bottom: 1px solid {faint}; }}
 #thin-bar {{ background: {background}; border-top: 1px solid {faint}; }}

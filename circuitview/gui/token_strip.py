@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from circuitview.figures.theme import Theme, mix, theme
 from circuitview.gui.chip_flow import Chip, ChipFlow
 from circuitview.gui.document import Document
+from circuitview.session.expansions import explained
 from circuitview.session.numbers import logits, percent
 from circuitview.session.state import Snapshot, State
 from circuitview.session.tokens import token_contributions
@@ -88,11 +89,12 @@ class TokenStrip(QFrame):
             self.prediction_caption.setText(" ")
         else:
             target, labels = expansion.target, expansion.recording.prompt.labels
-            self.caption.setText(
-                f"What each token brings to {target} ({logits(expansion.logit)} logits), "
-                "by all token paths"
-            )
-            self.prediction_caption.setText(f"Predicted after {labels[target.dest]}")
+            amount = f"{explained(expansion)} ({logits(expansion.logit)} logits)"
+            self.caption.setText(f"What each token brings to {amount}, by all token paths")
+            # Of a difference these are B's: the last token of A may be another one.
+            prompt = "" if expansion.between is None else " in B"
+            after = labels[target.dest].rpartition(" → ")[2] if prompt else labels[target.dest]
+            self.prediction_caption.setText(f"Predicted after {after}{prompt}")
         self._fit_height()
         self._show_dest()
 
@@ -130,7 +132,8 @@ class TokenStrip(QFrame):
         if expansion is not None:
             asked = self._document.state.dest
             n = len(expansion.recording.prompt)
-            here = n - 1 if asked is None else asked
+            # Of two prompts the longer one has dests that this one lacks.
+            here = n - 1 if asked is None else min(asked, n - 1)
             self._go(min(max(here + by, 0), n - 1))
 
     def _on_jump(self, end: int) -> None:
@@ -153,11 +156,8 @@ class TokenStrip(QFrame):
 
         def change(state: State) -> State:
             # Another prompt may have been asked for meanwhile: its tokens are not those clicked.
-            same = (state.model, state.prompt, state.prepend_bos) == (
-                shown.model,
-                shown.prompt,
-                shown.prepend_bos,
-            )
+            names = ("model", "prompt", "other", "shown", "prepend_bos")
+            same = all(getattr(state, name) == getattr(shown, name) for name in names)
             return replace(state, dest=dest) if same else state
 
         self._document.edit(change)
@@ -184,12 +184,16 @@ def token_chips(snapshot: Snapshot, colours: Theme) -> tuple[Chip, ...]:
     values = token_contributions(expansion)  # [src]
     largest = float(np.abs(values).max()) or 1.0
     prompt, dest = expansion.recording.prompt, expansion.target.dest
-    weight = f"to {expansion.target}"
+    weight = f"to {explained(expansion)}"
+    others = expansion.between[0].recording.prompt.token_ids if expansion.between else ()
     chips = []
     for place, label in enumerate(prompt.labels):
         value = float(values[place])
         after = place > dest
-        tip = f"{label}\nid {prompt.token_ids[place]}, position {place}"
+        token = str(prompt.token_ids[place])
+        if others and others[place] != prompt.token_ids[place]:
+            token = f"{others[place]} → {token}"
+        tip = f"{label}\nid {token}, position {place}"
         tip += "\nstands after dest" if after else f"\nbrings {logits(value, True)} logits {weight}"
         chips.append(
             Chip(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from circuitview.session import numbers
-from circuitview.session.expansions import before_soft_cap
+from circuitview.session.expansions import B_MINUS_A, before_soft_cap
 
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
@@ -30,6 +30,7 @@ class Balance:
         balanced: whether rounding explains the error.
         dtype: "float32" or "float64".
         capped: " before the soft cap of 30" where the model has one, else "".
+        of: whose logit the sum must equal: "model", or "model's B − A".
     """
 
     groups: tuple[tuple[str, float], ...]
@@ -39,6 +40,7 @@ class Balance:
     balanced: bool
     dtype: str
     capped: str = ""
+    of: str = "model"
 
     @property
     def text(self) -> str:
@@ -47,7 +49,7 @@ class Balance:
         end = "" if self.balanced else " passes the tolerance"
         total, model = self._two_sides()
         model += self.capped
-        return f"{words} = {total}; model {model}; error {numbers.error(self.error)}{end}"
+        return f"{words} = {total}; {self.of} {model}; error {numbers.error(self.error)}{end}"
 
     def _two_sides(self) -> tuple[str, str]:
         """Total and model with the fewest digits that do not mislead.
@@ -74,6 +76,7 @@ def balance(expansion: "Expansion") -> Balance:
         balanced=expansion.balanced,
         dtype=expansion.dtype,
         capped=before_soft_cap(expansion.recording.weights.config),
+        of="model" if expansion.between is None else f"model's {B_MINUS_A}",
     )
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from circuitview.core.config import ModelConfig
     from circuitview.core.expansion import Expansion
 
+B_MINUS_A = "B − A"
 ExpansionKind = Literal["attention only", "mlp outputs as sources", "through mlps"]
 
 
@@ -53,6 +54,20 @@ def held_fixed(expansion: "Expansion") -> str:
 def expansion_shown(expansion: "Expansion") -> str:
     """Which of the two sums is shown; "" where there is only one."""
     return WORDS[expansion_kind(expansion)].shown
+
+
+def explained(expansion: "Expansion") -> str:
+    """What is explained: "␣tea", or "␣tea, B − A" where every number is a difference."""
+    return (
+        str(expansion.target) if expansion.between is None else f"{expansion.target}, {B_MINUS_A}"
+    )
+
+
+def logit_name(expansion: "Expansion") -> str:
+    """What the sum must equal, in words: "model's logit", "model's logit difference", and, where
+    two prompts are subtracted, "model's logit, B − A"."""
+    name = "model's logit" + ("" if expansion.target.versus is None else " difference")
+    return name if expansion.between is None else f"{name}, {B_MINUS_A}"
 
 
 def precision(dtype: str, stored: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from circuitview.core.bundled import DEFAULT_PROMPT
-from circuitview.core.names import CircuitviewError, ImbalanceError
+from circuitview.core.names import CircuitviewError, ImbalanceError, IncomparableError
 from circuitview.core.progress import Progress
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import Results, State
@@ -50,8 +50,8 @@ def opening_steps(pipeline: Pipeline, state: State) -> Generator[Progress, None,
     try:
         results = yield from pipeline.steps(state)
         return Answer(state, results, notice=_elsewhere(pipeline, state))
-    except ImbalanceError:
-        raise  # the prompt could be read: the weights are at fault
+    except (ImbalanceError, IncomparableError):
+        raise  # the prompts could be read
     except CircuitviewError as failure:
         model = pipeline.model_of(state)
         if model is None:
@@ -90,8 +90,10 @@ def within_reach(pipeline: Pipeline, state: State) -> tuple[State, str | None]:
 def _with_another_prompt(
     pipeline: Pipeline, state: State, model: "Model", why: str
 ) -> Generator[Progress, None, Answer]:
-    for prompt in example_prompts(model):
-        other = replace(state.with_prompt(prompt), target=None, versus=None)
+    # A second prompt may be what can't be read: without it the first one is tried again.
+    first = [] if state.other is None else [state.prompt]
+    for prompt in (*first, *example_prompts(model)):
+        other = replace(state.with_other(None).with_prompt(prompt), target=None, versus=None)
         try:
             results = yield from pipeline.steps(other)
         except ImbalanceError:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # torch must not load before the window has painted
     from circuitview.core.ov import OVBreakdown
 
 ThemeName = Literal["light", "dark"]
+Shown = Literal["a", "b", "difference"]
 
 VISUAL = frozenset({"floor", "selection", "theme"})
 
@@ -71,14 +72,21 @@ class State:
         device: where the model computes.
         through_mlps: whether paths run on through MLPs; else an MLP's output is a source.
         prepend_bos: None does as the model was trained.
-        dest: position; None is the last.
-        target, versus: token texts or labels; None is the top prediction, and no difference.
+        prompt: the prompt, A where there is a second one.
+        other: the second prompt, B; None where there is none.
+        shown: which of the two, or B − A; without effect where there is no B.
+        dest: position, the same in both prompts; None is the last of each. Where one prompt lacks
+            it, that one's last.
+        target, versus: token texts or labels; None is the top prediction (of A, for B and B − A
+            too), and no difference.
         floor: paths below this |contribution| (logits) are drawn as one remainder.
         opened: the chain of heads that the panels show; None is the strongest head.
     """
 
     model: str = DEFAULT_MODEL
     prompt: str = DEFAULT_PROMPT
+    other: str | None = None
+    shown: Shown = "a"
     prepend_bos: bool | None = None
     dest: int | None = None
     target: str | None = None
@@ -97,8 +105,38 @@ class State:
     theme: ThemeName = "light"
 
     def with_prompt(self, prompt: str) -> "State":
-        """Another prompt: its last position, nothing selected. A target that was named stays."""
-        return replace(self, prompt=prompt, dest=None, selection=Selection())
+        """Another prompt: its last position, nothing selected. A target that was named stays.
+
+        It is what is shown then, unless the difference is.
+        """
+        shown: Shown = "difference" if self.showing == "difference" else "a"
+        return replace(self, prompt=prompt, shown=shown, dest=None, selection=Selection())
+
+    def with_other(self, other: str | None) -> "State":
+        """Another second prompt, shown in the same way; None takes it away and shows the first."""
+        if other is None:
+            return replace(self, other=None, shown="a")
+        shown: Shown = "difference" if self.showing == "difference" else "b"
+        return replace(self, other=other, shown=shown, dest=None, selection=Selection())
+
+    @property
+    def showing(self) -> Shown:
+        """What is shown: "a" where there is no second prompt."""
+        return "a" if self.other is None else self.shown
+
+    @property
+    def prompt_shown(self) -> str:
+        """The prompt whose results are shown; of a difference, A."""
+        return self.prompt if self.other is None or self.shown != "b" else self.other
+
+    @property
+    def title(self) -> str:
+        """What is shown, by its prompt, or by both: "B − A: … − …"."""
+        if self.other is None:
+            return self.prompt
+        if self.shown == "difference":
+            return f"B − A: {self.other} − {self.prompt}"
+        return f"{self.shown.upper()}: {self.prompt_shown}"
 
     def with_model(
         self,
@@ -190,6 +228,10 @@ class Results:
         ov: its breakdown by source token, in the state's sense.
         heatmap: [dest, src] float64, in the state's mode; None where the mode has none for it (the
             scores of a virtual head).
+        lengths: how many tokens A has, and B where there is one.
+
+    Where the state shows B − A, expansion and heatmap are differences; predictions are B's, and
+    there is no `ov`: weight x value is a product, which no difference of two prompts is.
     """
 
     model: ModelFacts | None = None
@@ -198,6 +240,7 @@ class Results:
     chain: tuple[Head, ...] = ()
     ov: "OVBreakdown | None" = None
     heatmap: "npt.NDArray[np.float64] | None" = None
+    lengths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -209,7 +252,8 @@ class Snapshot:
             are then those of the last one that could.
         details: the same at length, for a report.
         notice: what is not as it was asked although it could be computed, in one line.
-        refused: the failure is an imbalance. Then nothing may be drawn, and the results are empty.
+        refused: the failure is an imbalance, or that the two prompts can't be subtracted. Then
+            nothing may be drawn, and the results are empty.
     """
 
     state: State = field(default_factory=State)
@@ -218,3 +262,17 @@ class Snapshot:
     details: str | None = None
     refused: bool = False
     notice: str | None = None
+
+    @property
+    def alone(self) -> State:
+        """The state of the prompt that is shown, of A where the difference is, as if there were no
+        other: for what is measured on one prompt."""
+        state, expansion = self.state, self.results.expansion
+        if state.other is None:
+            return state
+        target, dest = state.target, state.dest
+        if expansion is not None:  # B is explained by A's top prediction
+            target = expansion.target.label if target is None else target
+            dest = None if dest is None else expansion.target.dest
+        prompt = state.prompt_shown
+        return replace(state, prompt=prompt, other=None, shown="a", target=target, dest=dest)

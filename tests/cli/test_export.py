@@ -276,3 +276,20 @@ for figure in {FIGURES}:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("*.svg"))) == len(FIGURES)
+
+
+@pytest.mark.parametrize("figure", ["diagram", "attention", "table"])
+def test_figures_of_two_prompts_say_b_minus_a(call, tmp_path, figure):
+    out = tmp_path / "made.svg"
+    wanted = ["induction-by-hand", "--prompt", "we like tea", "--prompt-b", "we like cat"]
+    assert call("export", *wanted, "--figure", figure, "--out", out)[0] == 0
+    text = out.read_text(encoding="utf-8")
+    assert "B − A" in text
+    assert "prompt B minus that of prompt A" in text
+
+
+def test_bars_of_two_prompts_are_refused(call, tmp_path):
+    wanted = ["induction-by-hand", "--prompt", "we like tea", "--prompt-b", "we like cat"]
+    code, _, err = call("export", *wanted, "--figure", "ov", "--out", tmp_path / "made.svg")
+    assert code == 2
+    assert "--prompt-b goes with" in err

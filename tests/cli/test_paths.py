@@ -265,3 +265,38 @@ def test_table_by_source_names_the_largest_positions(call):
     _, out, _ = call("paths", "cat-on-the-mat", *options)
     line = next(line for line in out.splitlines() if "token > 0.0" in line)
     assert "cat@1 +3.00" in line
+
+
+PAIR = ("induction-by-hand", "--prompt", "we like green tea so we like")
+
+
+def test_second_prompt_gives_b_minus_a_path_by_path(call):
+    other = "we like green cat so we like"
+    answer = facts(call, *PAIR, "--prompt-b", other, "--by-source")
+    a = facts(call, *PAIR)
+    b = facts(call, PAIR[0], "--prompt", other, "--target", a["target"])
+    assert answer["b_minus_a"]["a"]["logit"] == a["logit"]
+    assert answer["b_minus_a"]["b"]["logit"] == b["logit"]
+    assert answer["b_minus_a"]["b"]["tokens"] == b["tokens"] != answer["tokens"] == a["tokens"]
+    assert answer["logit"] == b["logit"] - a["logit"] == pytest.approx(balance(answer), abs=1e-9)
+    worth = [{term["path"]: term["contribution"] for term in one["terms"]} for one in (a, b)]
+    for term in answer["terms"]:
+        # Each is a sum over positions in float64; all terms of both are listed.
+        brought = worth[1][term["path"]] - worth[0][term["path"]]
+        assert term["contribution"] == pytest.approx(brought, abs=1e-9)
+    assert set(answer) == {*FIELDS, "b_minus_a"}
+
+
+def test_second_prompt_is_named_in_the_table(call):
+    code, out, _ = call("paths", *PAIR, "--prompt-b", "we like green cat so we like")
+    assert code == 0
+    assert "B − A" in out.splitlines()[0]
+    assert "tea → cat" in out
+    assert "model's logit, B − A" in out
+
+
+def test_second_prompt_of_another_length_is_refused_in_one_line(call):
+    code, out, err = call("paths", *PAIR, "--prompt-b", "we like green cat")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "A has 8 tokens, B has 5" in err

@@ -60,7 +60,7 @@ def test_help_and_models_load_nothing_heavy(arguments):
 
 def test_help_names_every_command():
     done = process("--help")
-    for command in ("paths", "export", "models", "train", "open"):
+    for command in ("paths", "export", "ablate", "repeat", "models", "train", "open"):
         assert f"\n  {command} " in done.stdout
 
 

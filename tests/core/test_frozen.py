@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from circuitview.core.edits import Edits
 from circuitview.core.frozen import run_frozen
 from circuitview.core.names import Head
 from circuitview.core.orders import order_sums
@@ -29,7 +30,7 @@ def test_zeroing_heads_of_one_layer_frozen_takes_away_what_runs_through_each(tin
     scale = max(1.0, np.abs(orders.sums).max())
     for layer in range(tiny.n_layers):
         zeroed = frozenset(Head(layer, head) for head in range(0, tiny.n_heads, 2))
-        changed = run_frozen(recording, zeroed)
+        changed = run_frozen(recording, Edits(zeroed=zeroed))
         effect = target.of(changed.logits[3]) - target.of(recording.logits[3])
         assert abs(effect + sum(map(orders.head, zeroed))) <= 1e-11 * scale
         assert all(not changed.z[head.layer, head.head].any() for head in zeroed)
@@ -40,7 +41,7 @@ def test_zeroing_every_head_frozen_leaves_direct_paths_and_constants(tiny):
     recording = record(tiny_model(tiny), [1, 2, 3, 4])
     weights = recording.weights
     heads = [Head(layer, head) for layer in range(tiny.n_layers) for head in range(tiny.n_heads)]
-    left = run_frozen(recording, frozenset(heads)).logits[3, 2]
+    left = run_frozen(recording, Edits(zeroed=frozenset(heads))).logits[3, 2]
     stream = recording.embedding[3] + weights.b_O.sum(0)  # [d_model]
     if recording.positions is not None:
         stream = stream + recording.positions[3]

@@ -55,13 +55,13 @@ def test_what_is_observed_adds_up_layer_by_layer(tiny):
 
 def test_what_is_observed_is_what_the_run_did_and_not_made_anew(monkeypatch):
     """As if what attention writes were another number each time it is asked for."""
-    real, calls = runner._written, []
+    real, calls = runner.written_by, []
 
     def written(*given):
         calls.append(None)
         return real(*given) + 0.5 * len(calls)
 
-    monkeypatch.setattr(runner, "_written", written)
+    monkeypatch.setattr(runner, "written_by", written)
     tiny = next(kind for kind in _WITH_MLPS if not kind.parallel_attn_mlp)
     model = tiny_model(tiny)
     observed = model.observe(record(tiny_model(tiny), TOKENS).prompt, "float64")

@@ -8,12 +8,15 @@ import pytest
 
 from circuitview.core.analysis import analyse
 from circuitview.core.attention import attention_values
+from circuitview.core.difference import difference
 from circuitview.core.names import CircuitviewError, Head, ImbalanceError
 from circuitview.core.ov import ov_breakdown, strongest_head
 from circuitview.figures import compose
-from circuitview.figures.figure import Image, texts, walk
+from circuitview.figures.diagram import diagram_figure
+from circuitview.figures.figure import Image, groups, texts, walk
 from circuitview.figures.ledger import ledger
 from circuitview.figures.theme import LIGHT
+from circuitview.session.numbers import logits
 
 SENTENCE = "the cat sat on the mat . the"
 SIZE = {"theme": LIGHT, "width": 900.0, "height": 640.0}
@@ -98,3 +101,54 @@ def test_nothing_unbalanced_is_drawn(induction):
         compose.ov_figure(wrong, breakdown, (), **SIZE)
     with pytest.raises(ImbalanceError):
         compose.paths_figure(wrong, 50, **SIZE)
+
+
+# --- two prompts ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def between():
+    """B − A, target "tea"."""
+    a = analyse("induction-by-hand", "we like green tea so we like", target="tea")
+    return difference(a, analyse("induction-by-hand", "we like tea tea so we like", target="tea"))
+
+
+def test_diagram_of_a_difference_draws_the_signed_differences_and_says_both_prompts(between):
+    figure = diagram_figure(between, captioned=True, **SIZE)
+    a, b = between.between
+    titles = {group.id: group.title for group in groups(figure)}
+    terms = [term for term in between.terms if abs(term.contribution) > 0.01]
+    assert terms
+    for term in terms:
+        amount = b.term(term.path).contribution - a.term(term.path).contribution
+        assert logits(amount, signed=True) in titles[str(term.path)]
+    words = texts(figure)
+    assert "tea, B − A" in words
+    assert any("green → tea" in text for text in words)
+    total = logits(b.logit - a.logit)
+    assert any(f"= {total}; model's B − A {total}; error " in text for text in words)
+    assert figure.title == "Paths to tea, B − A"
+
+
+@pytest.mark.parametrize(
+    "draw", [diagram_figure, lambda e, **size: compose.paths_figure(e, 5, **size)]
+)
+def test_difference_that_does_not_add_up_is_not_drawn(between, draw):
+    with pytest.raises(ImbalanceError):
+        draw(replace(between, logit=between.logit + 0.01), **SIZE)
+
+
+def test_provenance_of_a_difference_holds_both_runs(between):
+    about = compose.provenance(between)
+    for name, one in zip("AB", between.between, strict=True):
+        assert f"{name}: {len(one.recording.prompt)} tokens" in about
+        assert repr(one.logit) in about
+    assert "B minus that of prompt A" in about
+    assert "model's logit, B − A" in about
+
+
+def test_table_of_a_difference_closes_with_the_difference_of_logits(between):
+    words = texts(compose.paths_figure(between, 5, **SIZE))
+    assert "Paths to tea, B − A" in words
+    assert "model's logit, B − A" in words
+    assert logits(between.logit) in words or logits(between.logit, signed=True) in words

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from circuitview.core.difference import difference
 from circuitview.core.expansion import Expansion, expand
 from circuitview.core.names import TOKEN, Head, ImbalanceError
 from circuitview.core.path import Path
@@ -293,3 +294,14 @@ def test_the_floor_bar_counts_what_the_diagram_draws():
     drawn = int((half.contributions > 0).sum())
     expected = f"{drawn} paths drawn one by one, {two.n_paths - drawn} are zero"
     assert words_of(half, 0.0) == expected
+
+
+@pytest.mark.parametrize("n_layers", [2, 8])
+@pytest.mark.parametrize("size", [(1280.0, 720.0), (420.0, 300.0)])
+def test_where_two_prompts_do_not_differ_nothing_is_drawn_thick(n_layers, size):
+    """The scale had no end: its three samples stood over the whole picture as bars."""
+    recording = record(tiny_model(Tiny(n_layers=n_layers, n_heads=3)), [0, 1, 2, 3])
+    one = expand(recording, Target(3, 2, "w2"))
+    figure = diagram_figure(difference(one, one), theme=LIGHT, width=size[0], height=size[1])
+    curves = [item for item in walk(figure) if isinstance(item, Curve)]
+    assert max(curve.stroke_width for curve in curves) < 20

@@ -196,3 +196,21 @@ def test_a_long_prompt_is_one_small_raster_that_keeps_single_strong_cells() -> N
 def test_labels_that_do_not_match_the_values_are_refused() -> None:
     with pytest.raises(CircuitviewError, match=r"values are \[3, 3\], labels are 2"):
         drawn(np.zeros((3, 3)), ["a", "b"])
+
+
+def test_difference_has_colours_on_both_sides_of_zero_and_says_their_ends() -> None:
+    values = np.zeros((6, 6))
+    values[4, 1], values[4, 2], values[1, 4] = 0.3, -0.15, 9.0  # the last is in the future
+    figure = drawn(values, difference=True)
+    rgba = raster(figure).rgba
+    assert hex_colour(rgba[4, 1]) == LIGHT.signed[-1]
+    assert rgba[4, 2].tolist() == diverging(-0.15, LIGHT, 0.3).tolist()
+    assert rgba[0, 0].tolist() == diverging(0.0, LIGHT, 1.0).tolist()
+    bar = texts(Figure(1, 1, None, (named(figure, "colour-bar"),)))
+    assert list(bar) == ["+0.30", "0", "−0.30", "weight"]
+
+
+def test_rounding_between_equal_prompts_does_not_look_like_a_change() -> None:
+    values = np.tril(np.full((6, 6), 1e-7))
+    rgba = raster(drawn(values, difference=True)).rgba
+    assert rgba[3, 2].tolist() == diverging(0.0, LIGHT, 1.0).tolist()

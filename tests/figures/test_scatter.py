@@ -105,3 +105,53 @@ def test_ticks_are_round_and_written_alike():
 
 def _is_dot(item):
     return isinstance(item, Group) and item.data is not None
+
+
+def test_labels_keep_off_error_bars_and_points_near_zero_of_many_have_none():
+    points = [ScatterPoint(point.label, point.x, point.y, error=0.4) for point in cloud(12, seed=3)]
+    figure = scatter_figure(points, WORDS, LIGHT, (700, 500))
+    bars = [bounds(group) for group in groups(figure) if (group.id or "").startswith("error-")]
+    assert len(bars) == 12
+    narrow = [Box(box.left + 3, box.top, box.right - 3, box.bottom) for box in bars]
+    labels = [
+        bounds(item) for item in walk(figure) if isinstance(item, Text) and item.text[:2] == "1."
+    ]
+    assert not any(label.overlaps(bar) for label in labels for bar in narrow)
+    many = [ScatterPoint(f"1.{n}", 0.001 * n, 0.0) for n in range(30)]
+    far = ScatterPoint("1.99", 5.0, 5.0)
+    named = texts(scatter_figure([*many, far], WORDS, LIGHT, (500, 400)))
+    assert [text for text in named if text.startswith("1.") and text != "1.0"] == ["1.99"]
+
+
+def test_error_bars_lie_inside_the_axes_and_are_cut_to_what_is_in_view():
+    area = Box(0, 0, 400, 300)
+    points = [ScatterPoint("a", 1.0, 1.0, error=5.0)]
+    scale = fitted(points, area)
+    assert area.top < scale.y(6.0) < scale.y(-4.0) < area.bottom
+    near = fitted([ScatterPoint("a", 1.0, 1.0)], area)
+    group = next(
+        item
+        for item in scatter_items(points, WORDS, LIGHT, near)
+        if isinstance(item, Group) and item.id == "error-a"
+    )
+    assert area.contains(bounds(group), slack=1)
+
+
+def test_two_units_have_a_scale_each_and_no_diagonal():
+    area = Box(0, 0, 400, 300)
+    points = [ScatterPoint("a", 10.0, 0.01), ScatterPoint("b", -10.0, -0.01)]
+    scale = fitted(points, area, alike=False)
+    assert scale.x(10) - scale.x(-10) == pytest.approx(0.84 * 400)
+    assert scale.y(-0.01) - scale.y(0.01) == pytest.approx(0.84 * 300)
+    words = ScatterText("", "", "x", "y", "")
+    items = list(walk(scatter_items(points, words, LIGHT, scale)))
+    assert not any(isinstance(item, Curve) and item.dash for item in items)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(-1e6, 2e6, ["−1.0e6", "−5e5", "0"]), (0.0, 4e-9, ["0", "1e-9", "2e-9"])],
+)
+def test_very_large_and_very_small_ticks_are_short(low, high, expected):
+    ticks = tick_values(low, high, 350)
+    assert [tick_text(tick, ticks) for tick in ticks][:3] == expected

@@ -1,15 +1,19 @@
 """The pipeline: what is made again for which change, and what a failure leaves."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
 
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.model import NativeModel
+from circuitview.core.names import CircuitviewError, Head, IncomparableError
 from circuitview.session.pipeline import STAGES, Pipeline
 from circuitview.session.state import State
 
 START = State(model="induction-by-hand", prompt="I like green tea , so I drink green")
-NAMES = tuple(stage.name for stage in STAGES)
+SHOWN = ("a", "b", "difference")
+NAMES = tuple(stage.name for stage in STAGES if stage.needed(START))
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +123,106 @@ def test_what_views_ask_of_an_expansion_is_made_in_the_worker():
     """Walks over the paths of a deep model held up the window."""
     results = Pipeline().advance(State(model="induction-by-hand", prompt="I like green tea"))
     assert {"groups", "nets", "place"} <= set(vars(results.expansion))
+
+
+# --- two prompts ---------------------------------------------------------------------------------
+
+PAIR = replace(START, other="I like green cat , so I drink green")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often the model has run."""
+    runs = []
+    real = NativeModel.run
+
+    def run(self, prompt, dtype):
+        runs.append(prompt)
+        return real(self, prompt, dtype)
+
+    monkeypatch.setattr(NativeModel, "run", run)
+    return runs
+
+
+def test_looking_from_one_prompt_to_the_other_runs_the_model_no_more(counted):
+    pipeline = Pipeline()
+    seen = {shown: pipeline.advance(replace(PAIR, shown=shown)) for shown in SHOWN}
+    n_runs = len(counted)
+    assert {prompt.labels[4] for prompt in counted[-2:]} == {"tea", "cat"}
+    for shown in (*SHOWN, *reversed(SHOWN)):
+        state = replace(PAIR, shown=shown)
+        assert pipeline.stale(state) == ()
+        again = pipeline.advance(state)
+        assert again.expansion is seen[shown].expansion
+        assert again.heatmap is seen[shown].heatmap
+    assert len(counted) == n_runs
+
+
+def test_second_prompt_is_not_computed_before_it_is_shown_and_leaves_the_first_fresh():
+    pipeline = Pipeline()
+    first = pipeline.advance(START)
+    assert {name for name in pipeline.stale(PAIR) if name.endswith("of B")} == {
+        "tokens of B",
+        "recording of B",
+    }
+    assert pipeline.advance(PAIR).expansion is first.expansion  # its goal came out equal
+
+
+def test_b_is_as_if_it_were_alone_but_for_the_target():
+    alone = Pipeline().advance(replace(START, prompt=PAIR.other, target="tea"))
+    shown = Pipeline().advance(replace(PAIR, shown="b"))
+    assert shown.expansion.target == alone.expansion.target  # A's top prediction
+    assert shown.expansion.contributions.tolist() == alone.expansion.contributions.tolist()
+    assert shown.predictions == alone.predictions
+    assert shown.chain == alone.chain
+    assert shown.ov.contribution.tolist() == alone.ov.contribution.tolist()
+    assert shown.heatmap.tolist() == alone.heatmap.tolist()
+
+
+@pytest.mark.parametrize("mode", ["pattern", "scores", "value-weighted"])
+def test_difference_is_b_minus_a(mode):
+    pipeline, opened = Pipeline(), (Head(1, 0),)
+    state = replace(PAIR, heatmap_mode=mode, opened=opened)
+    a, b, both = (pipeline.advance(replace(state, shown=shown)) for shown in SHOWN)
+    assert both.expansion.between == (a.expansion, b.expansion)
+    assert both.expansion.balanced
+    assert both.expansion.logit == b.expansion.logit - a.expansion.logit
+    assert both.heatmap.tolist() == (b.heatmap - a.heatmap).tolist()
+    assert both.ov is None
+    assert both.lengths == (10, 10)
+
+
+def test_prompts_of_different_lengths_are_each_shown_and_not_subtracted():
+    pipeline = Pipeline()
+    state = replace(PAIR, other=f"{PAIR.other} tea")
+    lengths = {pipeline.advance(replace(state, shown=shown)).lengths for shown in ("a", "b")}
+    ((a, b),) = lengths
+    assert b == a + 1
+    with pytest.raises(IncomparableError, match=f"A has {a} tokens, B has {b}"):
+        pipeline.advance(replace(state, shown="difference"))
+    assert pipeline.stale(replace(state, shown="a")) == ()
+    assert pipeline.stale(replace(state, shown="b")) == ()
+
+
+def test_dest_that_the_shorter_prompt_lacks_is_its_last():
+    pipeline = Pipeline()
+    state = replace(PAIR, other=f"{PAIR.other} tea")
+    last = pipeline.advance(state).lengths[1] - 1
+    state = replace(state, dest=last)
+    assert pipeline.advance(replace(state, shown="b")).expansion.target.dest == last
+    assert pipeline.advance(replace(state, shown="a")).expansion.target.dest == last - 1
+    with pytest.raises(CircuitviewError, match="out of range"):
+        pipeline.advance(replace(state, other=None))
+
+
+def test_second_prompt_that_cannot_be_read_is_named():
+    with pytest.raises(CircuitviewError, match=r"^second prompt: "):
+        Pipeline().advance(replace(PAIR, other="xylophone"))
+
+
+def test_nothing_is_kept_of_a_second_prompt_that_was_taken_away():
+    pipeline = Pipeline()
+    kept = weakref.ref(pipeline.advance(replace(PAIR, shown="difference")).expansion)
+    pipeline.advance(START)
+    gc.collect()
+    assert kept() is None

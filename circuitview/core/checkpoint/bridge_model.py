@@ -4,7 +4,7 @@ bridge_tape.py is what a run is written to. Hooks live inside one `with`, so tha
 error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from circuitview.core.checkpoint.bridge_edits import EditHooks, logits_at
 from circuitview.core.checkpoint.bridge_norms import Norm
 from circuitview.core.checkpoint.bridge_tape import WEIGHT, Hook, Softmax, Tape, close, into
 from circuitview.core.checkpoint.bridge_weights import BlockNorms
@@ -24,6 +25,7 @@ from circuitview.core.names import CircuitviewError, DtypeName, Head
 from circuitview.core.observation import LayerOutputs, Observation
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
+from circuitview.core.resumed import frozen_batches
 from circuitview.core.value_side import ValueSide
 
 _SHOWN = {"resid_pre", "resid_post", "attn_out", "mlp_out", "z", "pattern"}
@@ -66,14 +68,55 @@ class BridgeModel(Model):
         self.require(dtype)
         edits = edits or Edits()
         if edits.frozen is not None:
-            return run_frozen(impose(edits.frozen, self.run(prompt)), edits.zeroed)
+            return run_frozen(impose(edits.frozen, self.run(prompt)), edits)
         tokens = self._tokens(prompt)
+        clean = None if edits.embedding is None else self.run(prompt).embedding
         with torch.inference_mode():
-            tape = Tape(self.value_side, self.norms, self.final, len(tokens), edits.zeroed)
-            output = self.logits(tokens, tape.hooks())
-            recording = tape.recording(prompt, tokens, partial(_rerun, self, prompt))
+            tape = Tape(self.value_side, self.norms, self.final, len(tokens))
+            output = self.logits(tokens, [*self._edit_hooks(edits, clean), *tape.hooks()])
+            recording = tape.recording(prompt, tokens, partial(_rerun, self, prompt), edits)
             self._check(recording, output)
         return recording
+
+    def logits_after(
+        self,
+        recording: Recording,
+        edits: Sequence[Edits],
+        dests: Int[Tensor, " dest"],
+        frozen: bool = False,
+    ) -> Iterator[tuple[list[int], Float[Tensor, "run dest d_vocab"]]]:
+        """See Model.logits_after. Its blocks can't be entered midway: each run that is not frozen
+        and changes more than the last stream is a whole forward pass, of which only the logits
+        asked for are kept."""
+        if frozen:
+            yield from frozen_batches(recording, edits, dests)
+            return
+        for place, edit in enumerate(edits):
+            if edit.first_layer(self.config.n_layers) == self.config.n_layers:
+                yield [place], self._read_last(recording, edit, dests).unsqueeze(0)
+                continue
+            kept: list[Tensor] = []
+            with torch.inference_mode():
+                hooks = self._edit_hooks(edit, recording.embedding)
+                self.logits(recording.tokens, [*hooks, logits_at(dests, kept)])
+                found = kept[0] * self.value_side.logit_scale  # [dest, d_vocab]
+            yield [place], found.unsqueeze(0)
+
+    def _read_last(
+        self, recording: Recording, edit: Edits, dests: Int[Tensor, " dest"]
+    ) -> Float[Tensor, "dest d_vocab"]:
+        """The logits where nothing but the stream behind the last layer is changed; only the final
+        norm reacts."""
+        with torch.inference_mode():
+            last = recording.stream[-1][dests]
+            if edit.added is not None:
+                last = last + edit.added[dests]
+            if self.final is not None:
+                last = last / self.final.scale(last).to(last.dtype).unsqueeze(-1)
+            return self.value_side.read_out(last) + self.value_side.constants()
+
+    def _edit_hooks(self, edits: Edits, clean: Tensor | None) -> list[tuple[str, Hook]]:
+        return EditHooks(self.value_side, self.norms, self.final, edits, clean).hooks()
 
     def scores(self, recording: Recording, head: Head) -> Float[Tensor, "dest src"]:
         """The scores of one head as the model's softmax saw them, scaling and soft cap included; 0

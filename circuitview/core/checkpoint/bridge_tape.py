@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from circuitview.core.checkpoint.bridge_norms import Norm
 from circuitview.core.checkpoint.bridge_weights import BlockNorms
 from circuitview.core.edits import Edits
-from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.names import CircuitviewError
 from circuitview.core.prompt import Prompt
 from circuitview.core.recording import Recording
 from circuitview.core.value_side import ValueSide
@@ -83,12 +83,11 @@ class Tape:
         norms: tuple[BlockNorms, ...],
         last_norm: Norm | None,
         n: int,
-        zeroed: frozenset[Head],
     ) -> None:
-        """A tape for `n` tokens of the model of these weights and norms, with some heads zeroed."""
+        """A tape for `n` tokens of the model of these weights and norms."""
         config = weights.config
         L, H, D = config.n_layers, config.n_heads, config.d_model
-        self.weights, self.norms, self.last_norm, self.zeroed = weights, norms, last_norm, zeroed
+        self.weights, self.norms, self.last_norm = weights, norms, last_norm
         self.fired: set[str] = set()
         self.pattern = torch.zeros(L, H, n, n)
         self.z = torch.zeros(L, H, n, config.d_head)
@@ -138,25 +137,21 @@ class Tape:
         self.fired.add(name)
         return then(tensor)
 
-    def _mixed(self, layer: int, tensor: Tensor, **_: Any) -> Tensor | None:
-        """Record z; where heads of this layer are zeroed, hand on what is left."""
-        zeroed = [head.head for head in self.zeroed if head.layer == layer]
+    def _mixed(self, layer: int, tensor: Tensor, **_: Any) -> None:
         target = self.z[layer].transpose(0, 1)  # [pos, head, d_head]
-        if not zeroed:
-            target.copy_(tensor.reshape(target.shape))
-            return None
-        left = tensor.clone()
-        left.view(target.shape)[:, zeroed] = 0.0
-        target.copy_(left.view(target.shape))
-        return left
+        target.copy_(tensor.reshape(target.shape))
 
     def _scale(self, norm: Norm, target: Tensor, tensor: Tensor, **_: Any) -> None:
         target.copy_(norm.scale(tensor.reshape(len(target), -1).cpu()))
 
     def recording(
-        self, prompt: Prompt, tokens: Int[Tensor, " pos"], rerun: Callable[[Edits], Recording]
+        self,
+        prompt: Prompt,
+        tokens: Int[Tensor, " pos"],
+        rerun: Callable[[Edits], Recording],
+        edits: Edits,
     ) -> Recording:
-        """What was recorded.
+        """What was recorded of a run with `edits`.
 
         Raises:
             CircuitviewError: where the model's code passed one of the points by.
@@ -177,8 +172,12 @@ class Tape:
         final = torch.ones(len(tokens))
         if self.last_norm is not None:
             final.copy_(self.last_norm.scale(self.stream[-1]))
-        if self.positions is None:
+        if edits.embedding is not None:
+            self.embedding = edits.embedding
+        elif self.positions is None:
             self.embedding = _written(self.embedding, self.stream[0])
+        for head, pattern in edits.patterns.items():
+            self.pattern[head.layer, head.head] = pattern
         if self.weights.logit_scale != 1:
             self.logits *= self.weights.logit_scale
         behind_attn = any(around.attn_post is not None for around in norms)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from circuitview.core.files import read_text
 from circuitview.core.names import CircuitviewError
 from circuitview.core.training.settings import TrainingSettings
 
@@ -20,20 +21,6 @@ Tokens = npt.NDArray[np.int64]
 _BOS = 0
 _FIRST_STAGE_ROW = 128
 _PERIODS = (8, 56)
-
-
-def read_text(path: FilePath) -> str:
-    """The text of one file.
-
-    Raises:
-        CircuitviewError: where it can't be read as UTF-8 text.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CircuitviewError(f"{path}: {error.strerror or error}; name a text file") from None
-    except UnicodeDecodeError:
-        raise CircuitviewError(f"{path}: not UTF-8 text; convert it first") from None
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Sequence[FilePath]) -> npt.NDArray[np.uint16]:

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from torch.nn import functional
 
 from circuitview.core.config import ModelConfig
-from circuitview.core.files import write_bytes_whole, write_whole
+from circuitview.core.files import read_text, write_bytes_whole, write_whole
 from circuitview.core.head_kinds import head_kinds
 from circuitview.core.names import CircuitviewError
 from circuitview.core.progress import Progress
@@ -31,7 +31,6 @@ from circuitview.core.training.rows import (
     Rows,
     Tokens,
     encode_texts,
-    read_text,
     repeated_random,
     windows,
 )

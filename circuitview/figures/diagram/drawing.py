@@ -15,6 +15,7 @@ import numpy as np
 
 from circuitview.core.path import Path
 from circuitview.figures.compose import provenance
+from circuitview.figures.diagram.effects import MeasuredEffects, effect_legend
 from circuitview.figures.diagram.frames import frame_for
 from circuitview.figures.diagram.geometry import Band, Frame, Layout
 from circuitview.figures.diagram.grid import lay_out_grid
@@ -34,6 +35,7 @@ from circuitview.figures.enlarge import enlarged
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text
 from circuitview.figures.theme import Theme
 from circuitview.session.balance import HELD_FIXED, balance_text
+from circuitview.session.expansions import explained
 from circuitview.session.numbers import logits, percent
 from circuitview.session.state import Selection
 
@@ -45,6 +47,7 @@ _SLIDE = (1280.0, 720.0)
 _PICKED = 0.95
 _STEPPED_BACK = 0.22  # how strong all other bands are beside what is picked
 _HAIR_DASH = (26.0, 6.0)  # pixels: of a grid's hairs, or a PDF would be millions of short pieces
+_ROOMY = 760.0  # pixels of width; in less the legend of effects needs all of it
 _STRIP = (50.0, 0.15, 150.0)  # the overview: least, share of the height, most (pixels)
 
 
@@ -59,6 +62,7 @@ def diagram_figure(
     captioned: bool = False,
     titled: bool = True,
     layer: int | None = None,
+    effects: MeasuredEffects | None = None,
 ) -> Figure:
     """The diagram of `expansion`; the arguments are those of Diagram.
 
@@ -75,6 +79,7 @@ def diagram_figure(
         captioned=captioned,
         titled=titled,
         layer=layer,
+        effects=effects,
     )
     figure = diagram.picture(selection or Selection()).figure
     return enlarged(figure, factor) if factor > 1.0 else figure
@@ -101,6 +106,7 @@ class Diagram:
         captioned: whether the prompt and the balance stand under the picture, as on a slide.
         titled: whether each band carries its name and path_title, as in exported files.
         layer: the layer of a deep model that is shown alone; None for all.
+        effects: what colours bands and heads, instead of the contribution's sign.
 
     Raises:
         ImbalanceError: where the paths don't add up; nothing unbalanced is drawn.
@@ -117,10 +123,12 @@ class Diagram:
         captioned: bool = False,
         titled: bool = True,
         layer: int | None = None,
+        effects: MeasuredEffects | None = None,
     ) -> None:
         expansion.require_balance()
         config = expansion.recording.weights.config
         self.expansion, self.theme, self.titled = expansion, theme, titled
+        self.effects = effects
         self.width, self.height = width, height
         self.layer = layer if is_deep(config) else None
         self.is_grid = is_deep(config) and layer is None
@@ -144,11 +152,18 @@ class Diagram:
             other.__dict__.pop(name, None)
         return other
 
+    def with_effects(self, effects: MeasuredEffects | None) -> "Diagram":
+        """The same diagram coloured by effects, or, without any, by contribution; it is not laid
+        out again."""
+        other = self.in_theme(self.theme)
+        other.effects = effects
+        return other
+
     def picture(self, selection: Selection) -> Picture:
         """The diagram with `selection` picked out."""
         back = selection.anything
         picked = [band for band in self._ordered if _picked(band, selection)] if back else []
-        title = f"Paths to {self.expansion.target}"
+        title = f"Paths to {explained(self.expansion)}"
         return Picture(
             width=self.width,
             height=self.height,
@@ -196,8 +211,17 @@ class Diagram:
             items.append(labels.way_back())
         if self.is_grid:
             items += self._overview
-        items.append(labels.legend(len(self.caption)))
+        items.append(self._legend(labels))
         return (*items, *labels.captions(self.caption))
+
+    def _legend(self, labels: Labels) -> Group:
+        n_captions = len(self.caption)
+        if self.effects is None:
+            return labels.legend(n_captions)
+        style, roomy = self.style, self.width >= _ROOMY
+        left = self.layout.columns[0].x - 10 if roomy else 1.5 * style.label
+        y, right = labels.legend_line(n_captions), self.width - style.label
+        return effect_legend(self.effects, left, y, right, labels.sample(), self.theme, style)
 
     @cached_property
     def _overview(self) -> tuple[Item, ...]:
@@ -208,7 +232,14 @@ class Diagram:
         kind = GridLabels if self.is_grid else Labels
         size = (self.width, self.height)
         return kind(
-            self.expansion, self.layout, self.theme, self.style, selection, size, self.layer
+            self.expansion,
+            self.layout,
+            self.theme,
+            self.style,
+            selection,
+            size,
+            self.layer,
+            self.effects,
         )
 
     def _footer(self) -> float:
@@ -240,9 +271,12 @@ class Diagram:
 
     def _band(self, band: Band, opacity: float) -> Group:
         colour = self.theme.remainder if isinstance(band.what, str) else self.theme.sign(band.value)
+        if self.effects is not None:
+            colour = self.effects.colour(band.what, self.theme)
         # In a grid a path may fall steeply: as a filled ribbon it would all but vanish there.
         fat = 9.0 if self.is_grid and isinstance(band.what, Path) else FAT
-        curve: Curve = band_curve(band, colour, opacity, fat)
+        shape = band if self.effects is None else self.effects.shaped(band)
+        curve: Curve = band_curve(shape, colour, opacity, fat)
         if self.is_grid and curve.dash and band.thickness < HAIR:
             curve = replace(curve, dash=_HAIR_DASH)
         if not self.titled and isinstance(band.what, Path):
@@ -271,7 +305,10 @@ class Diagram:
                 name = f"remainder, {self.layout.hidden:,} paths"
             case path:
                 name = str(path)
-        return _title(self.expansion, name, band.value)
+        title = _title(self.expansion, name, band.value)
+        if self.effects is None or not isinstance(band.what, Path):
+            return title
+        return f"{title}, {self.effects.words(band.what)}"
 
     def _origin(self) -> str:
         """The model, what is held, and the prompt up to dest; a long one loses its start."""

@@ -14,6 +14,7 @@ from circuitview.figures.diagram.room import number_room
 from circuitview.figures.diagram.room import width as text_width
 from circuitview.figures.diagram.style import Kind, Style
 from circuitview.figures.diagram.words import brief_count, count
+from circuitview.session.expansions import explained
 from circuitview.session.numbers import logits
 from circuitview.session.tokens import token_contributions
 
@@ -38,7 +39,7 @@ def frame_for(
 
     Beside one layer the way back to all stands on the left, unless the figure is captioned.
     """
-    total = text_width(str(expansion.target), style.total) / 2 + 12
+    total = text_width(explained(expansion), style.total) / 2 + 12
     right = min(max(7.5 * style.label, total), 0.2 * width) + 2.6 * style.label
     frame = Frame(
         left=_left(expansion, style, kind, width, captioned),

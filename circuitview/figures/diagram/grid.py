@@ -15,6 +15,7 @@ from circuitview.figures.diagram.columns import Place, end_of
 from circuitview.figures.diagram.embedding import Embedding
 from circuitview.figures.diagram.geometry import Column, Frame, Layout, Node
 from circuitview.figures.diagram.shown import shown_paths
+from circuitview.figures.diagram.style import LARGEST_SCALE
 from circuitview.figures.diagram.tokens import TokenColumn
 from circuitview.figures.diagram.ways import SQUEEZED, Slot, Ways
 
@@ -187,7 +188,9 @@ def _scale(
         (min(_MOST, _THICKEST * grid.exit), float(ways.sizes[n_constants:].max(initial=0.0))),
     ]
     scales = [pixels / logits for pixels, logits in limits if logits > 0]
-    return min(scales if tokens is None else [tokens.largest_scale(frame.height), *scales])
+    if tokens is not None:
+        scales.append(tokens.largest_scale(frame.height))
+    return min([LARGEST_SCALE, *scales])
 
 
 def _slots(ways: Ways, embedding: Embedding, grid: Grid, scale: float) -> dict[Place, Slot]:

@@ -42,6 +42,10 @@ class GridLabels(Labels):
         w, h = wide * side, high * side
         x, y = node.x + (wide - w) / 2, node.y + (high - h) / 2
         fill = mix(theme.remainder, theme.sign(node.net), min(1.0, 0.25 + 1.5 * share))
+        lowers = node.net < 0
+        if self.effects is not None:
+            fill = self.effects.colour(node.what, theme)
+            lowers = (self.effects.of(node.what) or 0.0) < 0
         chosen = isinstance(node.what, Head) and node.what == self.selection.head
         opacity = 1.0 if used or chosen else _FAINT
         yield Rect(node.x, node.y, wide, high)  # the whole cell can be pointed at
@@ -50,7 +54,7 @@ class GridLabels(Labels):
             yield Rect(x - 1, y - 1, w + 2, h + 2, fill=paper, radius=3, opacity=strength)
         round_or_not = 0.5 * min(w, h) if isinstance(node.what, Source) else 2.0
         yield Rect(x, y, w, h, fill=fill, radius=round_or_not, opacity=opacity)
-        if node.net < 0 and w > 4 and h > 3:
+        if lowers and w > 4 and h > 3:
             cut = min(0.2 * h, 2.0)
             yield Rect(
                 x + 0.2 * w, y + (h - cut) / 2, 0.6 * w, cut, theme.background, opacity=opacity

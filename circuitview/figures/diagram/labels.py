@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from circuitview.core.names import Head, Source
+from circuitview.figures.diagram.effects import MeasuredEffects
 from circuitview.figures.diagram.geometry import (
     AllLayers,
     Elsewhere,
@@ -20,6 +21,7 @@ from circuitview.figures.diagram.style import Style
 from circuitview.figures.diagram.words import brief_count, count, expansion_name
 from circuitview.figures.figure import Anchor, Command, Curve, Group, Item, Text
 from circuitview.figures.theme import Theme
+from circuitview.session.expansions import explained
 from circuitview.session.numbers import logits
 from circuitview.session.state import Selection
 
@@ -46,6 +48,7 @@ class Labels:
         selection: Selection,
         size: tuple[float, float],
         layer: int | None = None,
+        effects: MeasuredEffects | None = None,
     ) -> None:
         self.expansion = expansion
         self.layout = layout
@@ -53,7 +56,7 @@ class Labels:
         self.style = style
         self.selection = selection
         self.width, self.height = size
-        self.layer = layer
+        self.layer, self.effects = layer, effects
         self._named = None if layer is None else _with_room(layout, style.small)
 
     def name(self, node: Node) -> str:
@@ -331,7 +334,7 @@ class Labels:
         """The target's name over the stacks; in a narrow grid it ends with the picture."""
         style, ink = self.style, self.theme.text
         x, y = self.layout.columns[-1].x, self.layout.lane[1] - style.total * 0.62
-        name, room = str(self.expansion.target), 2 * (self.width - x) - 8
+        name, room = explained(self.expansion), 2 * (self.width - x) - 8
         most = _NAME * self.width
         if self.layer is not None:
             taken = width(self._counted[1], style.small) / 2
@@ -383,13 +386,21 @@ class Labels:
         top = larger.y if total >= 0 else larger.y + larger.height - net
         return larger.x + self.layout.node_width + 3, top, top + net
 
-    def legend(self, n_captions: int) -> Group:
-        """The scale: how thick a band of so many logits is, and what the colours say."""
-        style, theme = self.style, self.theme
-        y = self.height - n_captions * style.label * 1.6 - style.small * 1.5
+    def legend_line(self, n_captions: int) -> float:
+        """The baseline of the legend."""
+        return self.height - n_captions * self.style.label * 1.6 - self.style.small * 1.5
+
+    def sample(self) -> tuple[float, float]:
+        """A round number of logits, and how thick a band of so many is (pixels)."""
         steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
         step = next((step for step in steps if step * self.layout.scale >= 9), steps[-1])
-        size, thick = style.small, step * self.layout.scale
+        return step, step * self.layout.scale
+
+    def legend(self, n_captions: int) -> Group:
+        """The scale: how thick a band of so many logits is, and what the colours say."""
+        style, theme, y = self.style, self.theme, self.legend_line(n_captions)
+        step, thick = self.sample()
+        size = style.small
         middle = y - size * 0.36
         items: list[Item] = []
         x = self.layout.columns[0].x - 10

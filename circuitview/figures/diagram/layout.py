@@ -31,6 +31,7 @@ from circuitview.figures.diagram.geometry import (
     Node,
 )
 from circuitview.figures.diagram.shown import shown_paths
+from circuitview.figures.diagram.style import LARGEST_SCALE
 from circuitview.figures.diagram.tokens import TokenColumn
 
 if TYPE_CHECKING:
@@ -162,14 +163,16 @@ def _scale(drafts: Sequence[_Draft], plan: Plan, tokens: TokenColumn | None, fra
             if place is not None:
                 (lanes if place == LANE else others)[column] += draft.size
     lane = max(lanes)
-    scales = [] if tokens is None else [tokens.largest_scale(frame.height)]
+    scales = [LARGEST_SCALE]
+    if tokens is not None:
+        scales.append(tokens.largest_scale(frame.height))
     for column, nodes in enumerate(plan.columns):
         inner = 0 < column < plan.last
         gaps = len(nodes) * _gap(frame, plan, column) + 2 * frame.lane_pad
         logits = others[column] + (lane if inner else 0.0)
         if logits > 0:
             scales.append(max(frame.height - gaps, frame.height / 4) / logits)
-    return min(scales, default=1.0)
+    return min(scales)
 
 
 def _place(

@@ -34,6 +34,8 @@ def _fill(node: Node, labels: Labels) -> str:
             return theme.accent
         case SourceToken(position) if position == labels.expansion.target.dest:
             return theme.text
+        case Head() | Mlp() | Source() if labels.effects and labels.effects.asks(node.what):
+            return labels.effects.colour(node.what, theme)
         case Head() | Mlp() | SourceToken() | Elsewhere():
             return theme.node
         case Source() as source:

@@ -29,7 +29,9 @@ def _curve(
 ) -> Curve:
     left, right = node.x + layout.node_width, layout.columns[0].x - layout.node_width / 2
     start, thickness = node.y + node.height / 2, max(abs(value) * layout.scale, HAIR)
-    curve = ribbon(left, start, right, y, thickness, labels.theme.sign(value), value < 0)
+    theme, grey = labels.theme, labels.effects is not None
+    ink = theme.remainder if grey else theme.sign(value)
+    curve = ribbon(left, start, right, y, thickness, ink, value < 0 and not grey)
     return replace(curve, opacity=opacity)
 
 

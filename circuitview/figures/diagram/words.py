@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from circuitview.session.expansions import B_MINUS_A
+
 if TYPE_CHECKING:
     from circuitview.core.expansion import Expansion
 
@@ -36,9 +38,13 @@ def brief_count(number: int) -> str:
 
 
 def expansion_name(expansion: "Expansion") -> str:
-    """Which of the two expansions is shown; "" for a model without MLPs, where both are one."""
-    if expansion.recording.weights.config.attn_only:
-        return ""
-    if expansion.through_mlps:
-        return "paths through MLPs, activation ratios held"
-    return "MLP outputs as sources"
+    """Which of the two expansions is shown, "" for a model without MLPs, where both are one; before
+    it "B − A" where the numbers are differences."""
+    parts = [] if expansion.between is None else [B_MINUS_A]
+    if not expansion.recording.weights.config.attn_only:
+        parts.append(
+            "paths through MLPs, activation ratios held"
+            if expansion.through_mlps
+            else "MLP outputs as sources"
+        )
+    return ", ".join(parts)

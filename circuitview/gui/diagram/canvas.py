@@ -157,6 +157,8 @@ class Canvas(QWidget):
         layer.paint_for(seconds)
 
     def _paint_slice(self) -> None:
+        if self._stale and not self._settle.isActive():
+            self._aim()  # a turn may come between another picture and its first paint
         self._paint_bands(_FIRST if self._stale else _SLICE)
         if self.complete:
             self._slices.stop()

@@ -1,75 +1,52 @@
-"""Ablation: zero each head on this prompt; what it contributes beside what taking it away does."""
+"""Ablation: a laboratory. What is taken away, what that does, beside what the books say."""
 
-from typing import TYPE_CHECKING, Any
-
-from PySide6.QtCore import QItemSelectionModel, Qt
-from PySide6.QtGui import QPalette, QResizeEvent
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QHBoxLayout,
-    QHeaderView,
-    QLabel,
-    QProgressBar,
-    QPushButton,
     QSizePolicy,
-    QSplitter,
-    QStackedLayout,
+    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from circuitview.core.names import Head
-from circuitview.figures.ablation import ablation_figure
-from circuitview.figures.compose import provenance, run_line
+from circuitview.core.ablation.sites import Site
+from circuitview.figures.ablation import lab_words
 from circuitview.figures.figure import Figure
-from circuitview.figures.scatter import ScatterPoint, ScatterText, scatter_figure
+from circuitview.figures.scatter import scatter_figure
 from circuitview.figures.theme import Theme, theme
-from circuitview.gui.ablation_run import AblationRun, Measured
 from circuitview.gui.document import Document
-from circuitview.gui.jobs import JobProgress
+from circuitview.gui.elided_label import ElidedLabel
+from circuitview.gui.lab_figures import run_figure
+from circuitview.gui.lab_form import LabForm
+from circuitview.gui.lab_menu import LabMenu
+from circuitview.gui.lab_queue import LabRun
+from circuitview.gui.lab_results import LabResults, same_model, same_question, site_of
+from circuitview.gui.lab_runs import LabRuns
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
-from circuitview.gui.tables.ablation_model import (
-    ABLATED,
-    CONTRIBUTION,
-    EFFECT,
-    HEAD,
-    AblationModel,
-)
-from circuitview.gui.tables.amount_delegate import AmountDelegate
 from circuitview.gui.tables.csv_text import csv_text
-from circuitview.gui.tables.table_view import TableView
-from circuitview.session import numbers
+from circuitview.session.lab import Question
 from circuitview.session.state import Snapshot
 
-if TYPE_CHECKING:
-    from circuitview.gui.plots.scatter import ScatterView
-
-NOTE = (
-    "contribution is bookkeeping, effect is an experiment: "
-    "they differ where later heads and norms react"
-)
-_FREE, _FROZEN = range(2)
-_PATTERNS = ("patterns free", "frozen")
-_PATTERN_HINTS = (
-    "everything after the head is computed anew: later heads and norms react",
-    "later patterns and all norm scales stay: the effect is exactly minus the contribution",
-)
-_WORDS = ScatterText(
-    title="Zeroing each head",
-    note=NOTE,
-    x="contribution (logits)",
-    y="effect",
-    diagonal="effect = −contribution",
-)
-_SELECT_ROW = (
-    QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
-)
-_LOW = 300  # pixels: below, the status has one line
-_UPRIGHT_BELOW = 480  # pixels: below, the plot stands under the table instead of beside it
+_ASK, _RUNS, _RESULT = range(3)
+_PAGES = ("Ask", "Runs", "Result")
+_PAGE_HINTS = ("what is to be measured", "what runs, waits and has ended", "table and plot")
+_WIDE = 560  # pixels; from here on the results stand beside the form
+_TALL = 560  # pixels; from here on they stand under it
+_LOW = 150  # pixels; below, one of the pages has all the room
+_ANY = 16_777_215  # pixels: Qt's own limit
+_NAMES = ("contribution", "effect", "value", "stderr", "n")  # as in the command line's CSV
+_ORDER_NAMES = (*_NAMES[:-1], "marginal", "marginal_stderr", "n")
+_LEAST = QSize(260, 112)
+_GROWS, _FIXED = QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed
+_SIDE = 0.32, 236, 320  # share of the width for the form, and its least and most pixels
+_TOP_SHARE = 0.4
 
 
 class AblationPanel(Panel):
-    """Controls and table on one side, the scatter plot on the other."""
+    """Form and list of runs on one side, table and plot of one run on the other."""
 
     NAME = "ablation"
     TITLE = "Ablation"
@@ -78,313 +55,181 @@ class AblationPanel(Panel):
 
     def __init__(self, document: Document) -> None:
         super().__init__(document)
+        self.queue = document.lab
         self._snapshot = document.snapshot
-        self.experiment = AblationRun(document, self)
-        self.experiment.advanced.connect(self._on_advanced)
-        self.experiment.ended.connect(self._on_ended)
-        # Not left to show_snapshot, which a hidden panel is spared.
-        document.changed.connect(self._drop_former_run)
-        self._words = NOTE
-        self._wanted: Head | None = None  # what the view's selection was last set to
-        self.plot: ScatterView | None = None
-        self.model = AblationModel(self)
-        self.view = TableView(self.model)
-        self._set_up_view()
-        left = QWidget()
-        column = QVBoxLayout(left)
+        self._page = _ASK
+        self.form, self.runs, self.results = LabForm(), LabRuns(self.queue), LabResults()
+        self.pages = Segments(_PAGES, _PAGE_HINTS)
+        self.pages.chosen.connect(self._turn_to)
+        self.stack = QStackedWidget()
+        self.stack.addWidget(self.form)
+        self.stack.addWidget(self.runs)
+        self.told = ElidedLabel()  # what is shown, where there is no room for it over the table
+        top = QHBoxLayout()
+        top.setSpacing(6)
+        top.addWidget(self.pages)
+        top.addWidget(self.told, 1)
+        top.addWidget(self.form.run_button)
+        self.menu = LabMenu(document, self)
+        top.addWidget(self.menu.button)
+        self.side = QWidget()
+        column = QVBoxLayout(self.side)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(self._controls())
-        column.addWidget(self.view, 1)
-        self.place = QLabel(_WORDS.empty)
-        self.place.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.splitter = QSplitter()
-        self.splitter.addWidget(left)
-        self.splitter.addWidget(self.place)
-        self.splitter.setChildrenCollapsible(False)
-        self.place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
-        self.place.setMinimumWidth(1)  # or its words would keep the window from being made small
-        self._halve()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.setSpacing(4)
-        layout.addWidget(self.splitter, 1)
-        layout.addWidget(self._status_line())
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addWidget(self.stack, 1)
+        self._layout = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._layout.setContentsMargins(6, 6, 6, 6)
+        self._layout.setSpacing(8)
+        self._layout.addWidget(self.side)
+        self._layout.addWidget(self.results, 1)
+        self.form.asked.connect(self._run)
+        self.runs.picked.connect(self._show_run)
+        self.queue.changed.connect(self._on_changed)
+        self.queue.listed.connect(self._count)
+        self.results.site_chosen.connect(self._select)
+        self.results.show_entry(self.runs.chosen)
+        self._count()
+        self._arrange()
 
-    def _controls(self) -> QHBoxLayout:
-        self.patterns = Segments(_PATTERNS, _PATTERN_HINTS)
-        self.patterns.chosen.connect(self._choose_patterns)
-        self._frozen = False
-        self.run_button = QPushButton("Zero each head")
-        self.run_button.setToolTip("one forward pass a head, in the background")
-        self.run_button.clicked.connect(self.run)
-        self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.clicked.connect(self.cancel)
-        self.cancel_button.hide()
-        row = QHBoxLayout()
-        row.addWidget(self.patterns, 1)
-        row.addWidget(self.run_button)
-        row.addWidget(self.cancel_button)
-        return row
-
-    def _status_line(self) -> QWidget:
-        self.status = QLabel()
-        self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.bar = QProgressBar()
-        self.bar.setFormat("%v of %m heads")
-        holder = QWidget()
-        self._line = QStackedLayout(holder)
-        self._line.addWidget(self.status)
-        self._line.addWidget(self.bar)
-        holder.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        return holder
-
-    def _set_up_view(self) -> None:
-        self.delegate = AmountDelegate(self.view)
-        for column in (CONTRIBUTION, EFFECT):
-            self.view.setItemDelegateForColumn(column, self.delegate)
-        self.view.setRootIsDecorated(False)
-        header = self.view.header()
-        header.setStretchLastSection(False)
-        header.setSectionsMovable(False)
-        header.setSectionsClickable(True)
-        header.setSortIndicatorShown(True)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        header.sortIndicatorChanged.connect(self._sort)
-        metrics = self.fontMetrics()
-        header.setMinimumSectionSize(24)
-        for column in (CONTRIBUTION, EFFECT):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-        header.resizeSection(HEAD, metrics.horizontalAdvance("head ▾") + 16)
-        header.resizeSection(ABLATED, metrics.horizontalAdvance("ablated ▾") + 16)
-        self.view.selectionModel().selectionChanged.connect(self._on_selected)
-        self.view.opened.connect(self._open)
-        self.view.cleared.connect(self._clear_selection)
-
-    # --- drawing a snapshot ----------------------------------------------------------------------
+    # --- drawing ---------------------------------------------------------------------------------
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        colours = theme(snapshot.state.theme)
-        self.patterns.show_choice(_FROZEN if self._frozen else _FREE, colours)
-        self.delegate.theme = colours
-        self.model.show_as(colours, stale=not self._is_current())
-        self._show_selection(snapshot.state.selection.head)
-        self._draw_points()
+        self.form.show_snapshot(snapshot)
+        self.pages.show_choice(self._page, theme(snapshot.state.theme))
+        self.results.show_snapshot(snapshot)
         self._tell()
 
-    def _drop_former_run(self, snapshot: Snapshot, _before: Snapshot) -> None:
-        measured = self.experiment.measured
-        if measured is not None and not measured.is_of(snapshot.results.expansion):
-            self.experiment.cancel()  # nobody waits for it any more
+    def _on_changed(self, entry: LabRun) -> None:
+        self._count()
+        if entry is self.results.entry:
+            self.results.advance()
+            self._tell()
 
-    def _is_current(self) -> bool:
-        measured = self.experiment.measured
-        return measured is not None and measured.is_of(self._snapshot.results.expansion)
-
-    def _show_selection(self, head: Head | None) -> None:
-        if head == self._wanted:
-            return
-        self._wanted = head
-        self._select_wanted()
-
-    def _select_wanted(self) -> None:
-        chosen, index = self.view.selectionModel(), self.model.index_of(self._wanted)
-        if not index.isValid():
-            chosen.clear()
-        elif self._sole_head() != self._wanted:
-            chosen.setCurrentIndex(index, _SELECT_ROW)
-            self.view.scrollTo(index)
-
-    def _sole_head(self) -> Head | None:
-        rows = self.view.selectionModel().selectedRows()
-        return self.model.head_at(rows[0]) if len(rows) == 1 else None
-
-    def _draw_points(self) -> None:
-        """Put the rows into the plot, which is made with the first of them: pyqtgraph is slow."""
-        if self.plot is None:
-            if not self.model.rows:
-                return
-            from circuitview.gui.plots.scatter import ScatterView
-
-            self.plot = ScatterView(_WORDS)
-            self.plot.clicked.connect(self._click_point)
-            self.splitter.replaceWidget(1, self.plot)
-            self.place.deleteLater()
-        self.plot.set_faded(not self._is_current())
-        colours = theme(self._snapshot.state.theme)
-        self.plot.show_points(self._points(), colours)
-
-    def _points(self) -> tuple[ScatterPoint, ...]:
-        head = self._snapshot.state.selection.head
-        rows = sorted(self.model.rows, key=_head_of)
-        return tuple(
-            ScatterPoint(str(row.head), row.contribution, row.effect, row.head == head)
-            for row in rows
-        )
+    def _show_run(self, entry: LabRun | None) -> None:
+        self.results.show_entry(entry)
+        self._tell()
 
     def _tell(self) -> None:
-        """Say what the rows are about; never let them pass for what they are not."""
-        running, expansion = self.experiment.running, self._snapshot.results.expansion
-        self.run_button.setEnabled(expansion is not None)
-        self.run_button.setVisible(not running)
-        self.cancel_button.setVisible(running)
-        self.patterns.setEnabled(not running)
-        self._line.setCurrentWidget(self.bar if running else self.status)
-        measured = self.experiment.measured
-        former = measured is not None and not self._is_current()
-        self._words = NOTE if measured is None else f"{self._described(measured)} · {NOTE}"
-        self._fit_status()
-        role = QPalette.ColorRole.Link if former else QPalette.ColorRole.WindowText
-        self.status.setForegroundRole(role)
+        """Beside the buttons, what the results are of, where they have all the room."""
+        alone = self._page == _RESULT and not self.results.words_above
+        self.told.setText(self.results.told if alone else "")
 
-    def _described(self, measured: Measured) -> str:
-        of = measured.expansion
-        clean = numbers.logits(of.logit)
-        text = f"{measured.held.capitalize()} · {of.target} {clean}"
-        if not measured.complete:
-            text += f", {len(self.model.rows)} heads so far"
-        if not self._is_current():
-            return f"Of a former question: run again. {text} at dest {of.target.dest}"
-        return text
+    @property
+    def shown_run(self) -> LabRun | None:
+        """The run whose results are shown."""
+        return self.results.entry
+
+    def _count(self) -> None:
+        n = len(self.queue.runs)
+        self.pages.button(_RUNS).setText(f"Runs {n}" if n else "Runs")
 
     # --- running ---------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Measure every head for what is asked now."""
-        expansion = self._snapshot.results.expansion
-        if expansion is None or self.experiment.running:
+        """Run what the form asks."""
+        self.form.ask()
+
+    def _run(self, question: Question, model_name: str) -> None:
+        entry = self.queue.submit(question, model_name)
+        if not self._working_before(entry):
+            self.runs.choose(entry)
+        self._turn_to(_RUNS if self._both_shown else _RESULT)
+
+    def _working_before(self, entry: LabRun) -> bool:
+        """Whether another run goes on, whose results are being watched."""
+        current = self.queue.current
+        return current is not None and current is not entry and self.runs.chosen is current
+
+    def _select(self, site: Site) -> None:
+        """Select a site's head or path everywhere, where the run is of the model that is open."""
+        if not self.results.is_of_model():
             return
-        self.model.clear()
-        self.bar.setRange(0, 0)
-        self.experiment.start(expansion, self._frozen)
-        self.show_snapshot(self._snapshot)
+        expansion = self._snapshot.results.expansion
+        if len(site.heads) == 1 and site == Site(heads=site.heads):
+            self.document.select_head(site.heads[0])
+        elif len(site.paths) == 1 and site == Site(paths=site.paths):
+            path = site.paths[0]
+            if expansion is not None and path in expansion.place:
+                self.document.select_path(path)
 
-    def cancel(self) -> None:
-        """Stop after the head that is being measured; what is measured stays."""
-        self.experiment.cancel()
+    # --- room ------------------------------------------------------------------------------------
 
-    def _on_advanced(self, progress: JobProgress) -> None:
-        if progress.total:
-            self.bar.setRange(0, progress.total)
-            self.bar.setValue(progress.done)
-        self.model.add(progress.partials)
-        self.delegate.scale = self.model.scale()
-        self.view.viewport().update()
-        self._draw_points()
+    @property
+    def _beside(self) -> bool:
+        return self.width() >= _WIDE and self.height() >= _LOW
 
-    def _on_ended(self) -> None:
-        self.model.sort_rows()
-        self._select_wanted()
-        self.show_snapshot(self._snapshot)
+    @property
+    def _both_shown(self) -> bool:
+        return self._beside or self.height() >= _TALL
 
-    # --- what the user does ----------------------------------------------------------------------
-
-    def _choose_patterns(self, place: int) -> None:
-        self._frozen = place == _FROZEN
-        self.patterns.show_choice(place, theme(self._snapshot.state.theme))
-
-    def _sort(self, column: int, order: Qt.SortOrder) -> None:
-        if column >= 0:
-            self.model.order_by(column, order == Qt.SortOrder.DescendingOrder)
-            self._select_wanted()
-
-    def _on_selected(self) -> None:
-        head = self._sole_head()
-        if head is not None and head != self.document.state.selection.head:
-            self._wanted = head
-            self.document.select_head(head)
-
-    def _click_point(self, label: str) -> None:
-        head = Head.parse(label)
-        if head != self.document.state.selection.head:
-            self.document.select_head(head)
-
-    def _open(self) -> None:
-        head = self.model.head_at(self.view.currentIndex())
-        if head is not None:
-            self.document.open_chain((head,))
-
-    def _clear_selection(self) -> None:
-        self.view.selectionModel().clear()
-        if self.document.state.selection.anything:
-            self.document.select_head(None)
+    def minimumSizeHint(self) -> QSize:
+        # Not what the present arrangement needs: a smaller panel is arranged in another way.
+        return _LEAST
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        upright = self.width() < max(_UPRIGHT_BELOW, self.height())
-        wanted = Qt.Orientation.Vertical if upright else Qt.Orientation.Horizontal
-        self._fit_status()
-        if self.splitter.orientation() != wanted:
-            self.splitter.setOrientation(wanted)
-            self._halve()
+        self._arrange()
 
-    def _fit_status(self) -> None:
-        """Cut the status line to one line where the panel is low; else it may take several."""
-        low = self.height() < _LOW
-        self.status.setWordWrap(not low)
-        room = self.status.width()
-        elided = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
-        text = elided if low else self._words
-        if text != self.status.text():
-            self.status.setText(text)
-            self.status.setToolTip(self._words)
+    def _turn_to(self, page: int) -> None:
+        self._page = page
+        self._arrange()
 
-    def _halve(self) -> None:
-        """Give table and plot the same room."""
-        self.splitter.setSizes([1000, 1000])  # Qt takes them as shares
+    def _arrange(self) -> None:
+        """Form and results side by side, one over the other, or one at a time."""
+        beside, both = self._beside, self._both_shown
+        if both and self._page == _RESULT:
+            self._page = _RUNS
+        self.pages.button(_RESULT).setVisible(not both)
+        self.pages.show_choice(self._page, theme(self._snapshot.state.theme))
+        direction = QBoxLayout.Direction
+        self._layout.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
+        if self._page != _RESULT:
+            self.stack.setCurrentIndex(self._page)
+        self.stack.setVisible(self._page != _RESULT)
+        self.results.setVisible(both or self._page == _RESULT)
+        self.results.show_words_above(both or self.height() >= _LOW)
+        share, least, most = _SIDE
+        side = min(max(int(share * self.width()), least), most)
+        self.side.setMaximumWidth(side if beside else _ANY)
+        self.side.setMinimumWidth(side if beside else 0)
+        over = both and not beside
+        self.side.setMaximumHeight(int(_TOP_SHARE * self.height()) if over else _ANY)
+        alone = self._page == _RESULT
+        self.side.setSizePolicy(_GROWS, _FIXED if alone else _GROWS)
+        self._layout.setStretch(0, 0 if alone or both else 1)
+        self._tell()
 
     # --- export ----------------------------------------------------------------------------------
 
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
-        """Table and scatter plot of what is measured, with the run that it is of."""
-        measured = self.experiment.measured
-        if measured is None:
-            return scatter_figure((), _WORDS, theme, (width, height))
-        of = measured.expansion
-        former = "" if measured.is_of(snapshot.results.expansion) else " (of a former question)"
-        words = ScatterText(
-            f"Zeroing each head, {measured.held}{former}",
-            f"{run_line(of)}; {NOTE}",
-            _WORDS.x,
-            "effect = ablated − clean (logits)",
-            _WORDS.diagonal,
-        )
-        return ablation_figure(
-            self.model.rows,
-            of.logit,
-            words,
-            theme=theme,
-            width=width,
-            height=height,
-            marked=snapshot.state.selection.head,
-            description=f"{provenance(of)}\nzeroed heads: {measured.held}",
+        """The run that is shown, with its rows in the order of the table."""
+        entry = self.results.entry
+        if entry is None:
+            return scatter_figure((), lab_words("logit", False, "Ablation"), theme, (width, height))
+        marked = site_of(snapshot.state.selection) if same_model(entry.question, snapshot) else None
+        return run_figure(
+            entry,
+            self.results.table.rows.rows,
+            theme,
+            width,
+            height,
+            marked=marked,
+            former=not same_question(entry.question, snapshot),
         )
 
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - Panel's signature
-        """One row a head: ablated = clean + effect."""
-        measured = self.experiment.measured
-        if measured is None:
+        """The rows of the run that is shown, in the order of the table."""
+        entry = self.results.entry
+        if entry is None or not entry.rows:
             return None
-        patterns = "frozen" if measured.frozen else "free"
+        names = _ORDER_NAMES if entry.question.what == "orders" else _NAMES
         rows = [
-            (
-                str(row.head),
-                row.contribution,
-                row.effect,
-                row.value,
-                row.value - row.effect,
-                patterns,
-            )
-            for row in self.model.rows
+            (str(row.site), *(getattr(row, name) for name in names))
+            for row in self.results.table.rows.rows
         ]
-        header = ("head", "contribution", "effect", "ablated", "clean", "patterns")
-        return csv_text(header, rows)
-
-
-def _head_of(row: Any) -> Head:
-    head: Head = row.head
-    return head
+        return csv_text(("what", *names), rows)
 
 
 PANEL = AblationPanel

@@ -21,13 +21,14 @@ from PySide6.QtWidgets import (
 from circuitview.core.names import AttentionMode, Head
 from circuitview.figures.compose import attention_figure, chain_name
 from circuitview.figures.figure import Figure
-from circuitview.figures.heatmap import cell_colours, levels
+from circuitview.figures.heatmap import cell_colours, is_signed, levels
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.colour_bar import ColourBar
 from circuitview.gui.document import Document
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
 from circuitview.session import numbers
+from circuitview.session.expansions import B_MINUS_A
 from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:
@@ -163,8 +164,9 @@ class AttentionPanel(Panel):
         state, colours = snapshot.state, theme(snapshot.state.theme)
         if values is not self._values or colours is not self._theme:
             self._values, self._theme = values, colours
-            low, high = levels(values, state.heatmap_mode)
-            self._colours = coloured(values, state.heatmap_mode, colours, high)
+            between = expansion.between is not None
+            low, high = levels(values, state.heatmap_mode, between)
+            self._colours = coloured(values, state.heatmap_mode, colours, high, between)
             self.bar.show_levels(low, high, colours)
         assert self._colours is not None
         self.bar.show()
@@ -188,7 +190,8 @@ class AttentionPanel(Panel):
             return
         chains = _choices(model.config, chain)
         automatic = snapshot.state.opened is None and len(chain) == 1
-        strongest = f"strongest head: {chain[0]}" if automatic else "strongest head"
+        name = "most changed head" if _is_difference(snapshot) else "strongest head"
+        strongest = f"{name}: {chain[0]}" if automatic else name
         if chains != self._chains:
             self._chains = chains
             self.chooser.clear()
@@ -251,7 +254,10 @@ class AttentionPanel(Panel):
         """Say what is pointed at."""
         results = self._snapshot.results
         if self._hovered is None or results.heatmap is None or results.expansion is None:
-            what = _what(self._snapshot.state.heatmap_mode, len(results.chain))
+            mode = self._snapshot.state.heatmap_mode
+            what = _what(mode, len(results.chain))
+            if _is_difference(self._snapshot):  # beside a wide bar of colours
+                what = f"{mode}, {B_MINUS_A}"
             self.readout.setText(f"{chain_name(results.chain)}: {what}")
             return
         dest, src = self._hovered
@@ -259,7 +265,8 @@ class AttentionPanel(Panel):
         if dest >= len(labels):
             return
         value = results.heatmap[dest, src]
-        signed = self._snapshot.state.heatmap_mode == "scores"
+        between = _is_difference(self._snapshot)
+        signed = is_signed(self._snapshot.state.heatmap_mode, between)
         text = f"{numbers.logits(value, signed)}  dest {dest} {labels[dest]} ← {src} {labels[src]}"
         self.readout.setText(text)
 
@@ -282,13 +289,23 @@ class AttentionPanel(Panel):
 
 
 def coloured(
-    values: npt.NDArray[np.float64], mode: AttentionMode, theme: Theme, limit: float
+    values: npt.NDArray[np.float64],
+    mode: AttentionMode,
+    theme: Theme,
+    limit: float,
+    difference: bool = False,
 ) -> npt.NDArray[np.uint8]:
     """The cells' colours [dest, src, 4]; what lies in the future is transparent."""
-    rgba = cell_colours(values, mode, limit, theme)
+    rgba = cell_colours(values, is_signed(mode, difference), limit, theme)
     # Alpha alone: black in the future would darken the edge where a long prompt is averaged.
     rgba[(*np.triu_indices(len(values), 1), 3)] = 0
     return rgba
+
+
+def _is_difference(snapshot: Snapshot) -> bool:
+    """Whether what is shown is one prompt minus another."""
+    expansion = snapshot.results.expansion
+    return expansion is not None and expansion.between is not None
 
 
 def _what(mode: AttentionMode, n_heads: int) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLay
 
 from circuitview.core.names import OVSense
 from circuitview.figures.compose import chain_name, ov_figure
-from circuitview.figures.figure import Figure, Group, Item
+from circuitview.figures.figure import Figure, Group, Item, Text
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.document import Document
 from circuitview.gui.figure_view import FigureView
@@ -31,6 +31,7 @@ _EXPLAINED = (
 # What the bars need, so that each source has a row: for all of it, and for each row.
 _RIM, _ROW_HIGH, _ROW_LOW, _WIDE = 150, 40, 28, 720
 _LEAST_WIDTH, _CROP = 384, 9
+_OF_ONE = "Weight × value is of one prompt: show A or B."
 
 
 class OVPanel(Panel):
@@ -73,12 +74,15 @@ class OVPanel(Panel):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         state, breakdown = snapshot.state, snapshot.results.ov
+        compared = breakdown is None and snapshot.results.expansion is not None
         colours = theme(state.theme)
         self.senses.show_choice(_SENSES.index(state.ov_sense), colours)
         self._draw()
         self.view.mark(state.selection.source)
+        self._say_of_one(compared)
         if breakdown is None:
-            self.explanation.setText("")
+            self.explanation.setText(_OF_ONE if compared else "")
+            self.explanation.setToolTip(self.explanation.text())
             self.total.setText("")
             return
         chain = " > ".join(map(str, breakdown.heads))
@@ -87,6 +91,13 @@ class OVPanel(Panel):
         self.explanation.setToolTip(f"What counts at each source. {self.explanation.text()}")
         name = chain_name(breakdown.heads)
         self.total.setText(f"{name}: {numbers.logits(breakdown.total, signed=True)} logits")
+
+    def _say_of_one(self, compared: bool) -> None:
+        """Where two prompts are subtracted, nothing but a word why there are no bars."""
+        for widget in (self.senses, self.scroll_area, self.total):
+            widget.setHidden(compared)
+        side = Qt.AlignmentFlag.AlignHCenter if compared else Qt.AlignmentFlag.AlignLeft
+        self.explanation.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
 
     def _draw(self) -> None:
         """Make the figure anew where breakdown, theme or width have changed."""
@@ -146,7 +157,8 @@ class OVPanel(Panel):
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
         results = snapshot.results
         if results.expansion is None or results.ov is None or results.model is None:
-            return Figure(width, height, theme.background, (), self.TITLE)
+            words = () if results.expansion is None else _why_empty(theme, width, height)
+            return Figure(width, height, theme.background, words, self.TITLE)
         return ov_figure(
             results.expansion,
             results.ov,
@@ -179,6 +191,10 @@ class OVPanel(Panel):
         ]
         header = ("src", "token", "weight", "value", "contribution", "raises", "lowers")
         return csv_text(header, rows)
+
+
+def _why_empty(theme: Theme, width: float, height: float) -> tuple[Item, ...]:
+    return (Text(width / 2, height / 2, _OF_ONE, 14.0, theme.muted, "middle"),)
 
 
 def _is_heading(item: Item) -> bool:

@@ -30,12 +30,14 @@ class Panel(QWidget):
         NAME: its key in the saved layout and the file name of its exports.
         TITLE: on its dock and in the View menu.
         AREA: where it first stands; ORDER sorts panels of one area from top to bottom.
+        TABBED: whether it first stands as a tab behind the panel before it.
     """
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
     AREA: ClassVar[Area] = "right"
     ORDER: ClassVar[int] = 0
+    TABBED: ClassVar[bool] = False
 
     def __init__(self, document: Document) -> None:
         super().__init__()

@@ -34,6 +34,7 @@ from circuitview.gui.tables.path_rows import (
 )
 from circuitview.gui.tables.table_view import TableView
 from circuitview.session import numbers
+from circuitview.session.expansions import explained
 from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:  # torch loads only where something is computed
@@ -298,7 +299,7 @@ class PathTablePanel(Panel):
             expansion,
             HEADERS,
             self._standing(expansion).figure_rows,
-            title=f"Paths to {expansion.target}{wanted}",
+            title=f"Paths to {explained(expansion)}{wanted}",
             theme=theme,
             width=width,
             height=height,

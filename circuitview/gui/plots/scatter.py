@@ -29,10 +29,18 @@ class ScatterView(PlotView):
     def __init__(self, words: ScatterText) -> None:
         super().__init__(downwards=False)
         self._words = words
+        self.box.setAspectLocked(bool(words.diagonal))
         self._points: tuple[ScatterPoint, ...] = ()
         self._everything_shown = True
         self.scene().sigMouseClicked.connect(self._scene_clicked)
         self.box.sigRangeChangedManually.connect(self._moved)
+
+    def show_words(self, words: ScatterText) -> None:
+        """Call the axes and the diagonal so; all points come into view again."""
+        if words != self._words:
+            self._words = words
+            self.box.setAspectLocked(bool(words.diagonal))
+            self.reset_range()
 
     def show_points(self, points: tuple[ScatterPoint, ...], theme: Theme) -> None:
         """Draw the points; the range in view follows them until the user moves it."""
@@ -45,7 +53,7 @@ class ScatterView(PlotView):
 
     def reset_range(self) -> None:
         self._everything_shown = True
-        scale = fitted(self._points, self.box_area())
+        scale = fitted(self._points, self.box_area(), bool(self._words.diagonal))
         self.box.setRange(
             xRange=(scale.low_x, scale.high_x),
             yRange=(scale.low_y, scale.high_y),
@@ -72,8 +80,11 @@ class ScatterView(PlotView):
 
     def _scale(self) -> Scale:
         area = self.box_area()
-        (low_x, high_x), (low_y, _) = self.box.viewRange()
-        return Scale(area, low_x, low_y, (area.right - area.left) / max(high_x - low_x, 1e-9))
+        (low_x, high_x), (low_y, high_y) = self.box.viewRange()
+        across = (area.right - area.left) / max(high_x - low_x, 1e-300)
+        if self._words.diagonal:  # one scale on both axes
+            return Scale(area, low_x, low_y, across)
+        return Scale(area, low_x, low_y, across, (area.bottom - area.top) / (high_y - low_y))
 
     def point_at(self, where: QPointF) -> Group | None:
         """The point under the mouse."""

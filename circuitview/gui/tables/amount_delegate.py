@@ -39,11 +39,12 @@ class BarScale:
 
 
 class AmountDelegate(QStyledItemDelegate):
-    """Paints amounts; `scale` is set by whoever fills the table."""
+    """Paints amounts; `scale` and `digits` are set by whoever fills the table."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self.scale = BarScale()
+        self.digits = 2
         self.theme: Theme = LIGHT
 
     def paint(
@@ -57,7 +58,7 @@ class AmountDelegate(QStyledItemDelegate):
         if amount is None:
             return
         painter.save()
-        text = numbers.logits(amount, signed=True)
+        text = numbers.logits(amount, signed=True, digits=self.digits)
         font = QFont(index.data(Qt.ItemDataRole.FontRole) or option.font)
         room = self._number_width(font)
         where = QRect(option.rect.left() + _PAD, option.rect.top(), room, option.rect.height())
@@ -86,7 +87,7 @@ class AmountDelegate(QStyledItemDelegate):
         paint(signed_bar(zero, amount * factor, top, thick, self.theme), painter)
 
     def _number_width(self, font: QFont) -> int:
-        text = numbers.logits(-max(self.scale.widest, 10.0))
+        text = numbers.logits(-max(self.scale.widest, 10.0), digits=self.digits)
         return QFontMetrics(font).horizontalAdvance(text) + 4
 
     def sizeHint(

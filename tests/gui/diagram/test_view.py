@@ -216,3 +216,14 @@ def test_a_thousand_redraws_keep_the_process_alive(view, expansion):
         view.show_snapshot(Snapshot(State(floor=floor), Results(expansion=expansion)))
         view.canvas.repaint()
     assert marks(view)
+
+
+def test_a_picture_that_comes_between_two_turns_gets_its_bands(view, expansion, qtbot):
+    """After a change of theme and prompt in one go the bands were missing for good."""
+    canvas = view.canvas
+    canvas._stale = True  # the one before waits for its paint
+    view.show_snapshot(Snapshot(State(floor=0.01), Results(expansion=expansion)))
+    canvas._slices.start()
+    canvas._paint_slice()  # its timer is served before the paint
+    qtbot.waitUntil(lambda: canvas.complete, timeout=5000)
+    assert not canvas._bands._pixmap.isNull()

@@ -1,28 +1,33 @@
-"""The ablation panel: rows arrive, can be stopped, and are never shown for what they are not."""
+"""The ablation panel: what the form asks, rows that arrive, and results that are never shown for
+what they are not."""
 
 import csv
 import io
-import threading
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
 
+from circuitview.core.ablation.sites import Site
 from circuitview.core.names import Head
-from circuitview.figures.figure import Box, Group, Text, bounds, texts, walk
+from circuitview.core.path import Path
+from circuitview.figures.figure import texts
 from circuitview.figures.theme import LIGHT
-from circuitview.gui.panels.ablation import NOTE, AblationPanel
-from circuitview.gui.tables.ablation_model import CONTRIBUTION, EFFECT
+from circuitview.gui.panels.ablation import AblationPanel
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
-from circuitview.session import numbers
-from tests.gui.conftest import WAIT, ask
+from circuitview.session.lab import Question
+from tests.gui.conftest import MODEL, PROMPT, WAIT, ask
 
-HEADS = [Head(0, 0), Head(0, 1), Head(1, 0), Head(1, 1)]
+HEADS = [Site(heads=(Head(layer, head),)) for layer in (0, 1) for head in (0, 1)]
+CONTRIBUTION, EFFECT = 1, 2  # columns
 
 
 @pytest.fixture
 def panel(put_up):
-    return put_up(AblationPanel)
+    panel = put_up(AblationPanel)
+    panel.resize(900, 420)
+    return panel
 
 
 @pytest.fixture
@@ -31,165 +36,370 @@ def measured(qtbot, panel):
     return panel
 
 
-def measure(qtbot, panel):
-    with qtbot.waitSignal(panel.experiment.ended, timeout=WAIT):
-        panel.run_button.click()
+@pytest.fixture
+def text_file(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("I like green tea , so I drink green tea\n" * 20, encoding="utf-8")
+    return path
+
+
+def measure(qtbot, panel, what=None):
+    """Run what the form asks, and show the results."""
+    if what is not None:
+        panel.form.choose(what)
+    assert panel.form.reason() is None, panel.form.reason()
+    panel.form.run_button.click()
+    entry = panel.queue.runs[-1]
+    qtbot.waitUntil(lambda: entry.ended, timeout=WAIT)
+    assert entry.state == "done", entry.failure
+    panel.runs.choose(entry)
+    return entry
+
+
+def pick(combo, text):
+    """Choose as a user does."""
+    combo.setCurrentIndex(combo.findText(text))
+    combo.activated.emit(combo.currentIndex())
 
 
 def amounts(panel, column):
-    model = panel.model
+    model = panel.results.table.rows
     return {
-        row.head: model.index(place, column).data(AMOUNT_ROLE)
+        row.site: model.index(place, column).data(AMOUNT_ROLE)
         for place, row in enumerate(model.rows)
     }
 
 
+# --- the form ------------------------------------------------------------------------------------
+
+
+def test_the_form_asks_about_what_the_window_shows(panel):
+    assert panel.form.question() == Question(model=MODEL, prompts=(PROMPT,), most=50)
+
+
+def test_every_field_of_the_form_reaches_the_question(panel, text_file):
+    form = panel.form
+    form.choose("chosen")
+    form.which.setText("0.1 + 1.0, token > 0.0 > 1.0")
+    pick(form.kind, "mean over a text")
+    form._kinds["mean"].widgets["text"].set_path(str(text_file))
+    form._kinds["mean"].widgets["windows"].setValue(3)
+    form.later.button(1).click()
+    pick(form.on, "a text")
+    form.text.set_path(str(text_file))
+    form.windows.setValue(4)
+    form.length.setValue(9)
+    pick(form.measure, "KL from the clean run")
+    assert form.question() == Question(
+        model=MODEL,
+        what="chosen",
+        chosen=("0.1 + 1.0", "token > 0.0 > 1.0"),
+        kind="mean",
+        parameters=(("text", str(text_file)), ("windows", 3)),
+        frozen=True,
+        metric="kl",
+        text=str(text_file),
+        windows=4,
+        length=9,
+        most=50,
+    )
+    assert form.reason() is None
+
+
+def test_several_prompts_are_one_a_line(panel):
+    form = panel.form
+    pick(form.on, "several prompts")
+    assert form.prompts.toPlainText() == PROMPT  # something to begin with
+    form.prompts.setPlainText("I like tea\n\nI drink tea\n")
+    form.target.setText("tea")
+    asked = form.question()
+    assert asked.prompts == ("I like tea", "I drink tea")
+    assert (asked.target, asked.dest) == ("tea", None)
+
+
+def test_fields_of_a_kind_come_with_it(panel):
+    form = panel.form
+    shown = lambda: {n for n, f in form._kinds.items() for w in f.widgets.values() if w.isVisible()}  # noqa: E731
+    assert shown() == set()
+    assert not form.seed.isVisible()
+    pick(form.kind, "resampled")
+    assert shown() == {"resample"}
+    assert form.seed.isVisible()
+    form._kinds["resample"].widgets["prompt"].setText("I like milk , so I drink green")
+    assert not form.seed.isVisible()  # nothing is drawn
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "on", "measure", "reason"),
+    [
+        ("mlps", "zero", "this prompt", "target logit", "no MLPs"),
+        ("chosen", "zero", "this prompt", "target logit", "nothing is selected"),
+        ("orders", "mean over a text", "this prompt", "loss", "choose zero"),
+        ("paths", "own output, frozen pattern", "this prompt", "loss", "only heads"),
+        ("heads", "resampled", "this prompt", "loss", "nothing to resample from"),
+        ("heads", "zero", "this prompt", "logit difference", "two tokens"),
+        ("paths", "zero", "a text", "loss", "name the paths"),
+    ],
+)
+def test_what_cant_be_run_is_said_on_the_button(panel, what, kind, on, measure, reason):
+    form = panel.form
+    form.choose(what)
+    pick(form.kind, kind)
+    pick(form.on, on)
+    pick(form.measure, measure)
+    assert not form.run_button.isEnabled()
+    assert reason in form.run_button.toolTip()
+    panel.run()
+    assert panel.queue.runs == []
+    pick(form.kind, "zero")
+    pick(form.measure, "loss")
+    pick(form.on, "this prompt")
+    form.choose("heads")
+    assert form.run_button.isEnabled()
+
+
+def test_what_is_selected_in_the_diagram_can_be_taken_away(qtbot, panel, analysed):
+    panel.form.choose("chosen")
+    analysed.select_head(Head(1, 0))
+    assert panel.form.question().chosen == ("1.0",)
+    path = Path.parse("token > 0.0 > 1.0")
+    analysed.select_path(path)
+    assert panel.form.question().chosen == (str(path),)
+    entry = measure(qtbot, panel)
+    (row,) = entry.rows.values()
+    assert row.site == Site(paths=(path,))
+    panel.form.which.setText("0.1")
+    panel.form.which.textEdited.emit("0.1")
+    analysed.select_head(Head(1, 1))
+    assert panel.form.question().chosen == ("0.1",)  # written by hand, it stays
+
+
+def test_the_measure_follows_what_is_run_until_it_is_chosen(panel, analysed):
+    form = panel.form
+    pick(form.on, "a text")
+    assert form.question().metric == "loss"
+    pick(form.on, "this prompt")
+    assert form.question().metric == "logit"
+    pick(form.measure, "target probability")
+    pick(form.on, "a text")
+    assert form.question().metric == "probability"
+
+
+def test_before_a_model_is_there_nothing_can_be_run(qtbot, document):
+    panel = AblationPanel(document)
+    qtbot.addWidget(panel)
+    panel.show_snapshot(document.snapshot)
+    assert not panel.form.run_button.isEnabled()
+    assert panel.form.kind.count() == 0  # the kinds would load torch before the first paint
+
+
+# --- results -------------------------------------------------------------------------------------
+
+
 def test_rows_say_what_each_head_contributes_and_what_zeroing_does(measured):
-    assert [row.head for row in measured.model.rows] == HEADS
     contributions, effects = amounts(measured, CONTRIBUTION), amounts(measured, EFFECT)
-    assert contributions[Head(1, 0)] == pytest.approx(5.4, abs=1e-4)
+    assert list(contributions) == HEADS
+    assert contributions[HEADS[2]] == pytest.approx(5.4, abs=1e-4)
     # The head that notes the word before is worth 1 in the books, and 6.4 in the experiment.
-    assert contributions[Head(0, 0)] == pytest.approx(1.0, abs=1e-4)
-    assert effects[Head(0, 0)] == pytest.approx(2.3 - 8.7, abs=1e-3)
-    assert "Patterns free · tea 8.70" in measured._words
-    assert NOTE in measured.status.toolTip()
+    assert contributions[HEADS[0]] == pytest.approx(1.0, abs=1e-4)
+    assert effects[HEADS[0]] == pytest.approx(2.3 - 8.7, abs=1e-3)
+    assert "each head · zero · free" in measured.results.title.text()
+    assert "target logit (tea) 8.70 logits" in measured.results.of.text()
 
 
 def test_frozen_the_effect_is_minus_the_contribution(qtbot, panel):
-    panel.patterns.button(1).click()
+    panel.form.later.button(1).click()
     measure(qtbot, panel)
     contributions, effects = amounts(panel, CONTRIBUTION), amounts(panel, EFFECT)
-    for head in HEADS:
-        assert effects[head] == pytest.approx(-contributions[head], abs=1e-4)
-    assert "frozen" in panel.status.text()
+    for site in HEADS:
+        assert effects[site] == pytest.approx(-contributions[site], abs=1e-4)
 
 
-def test_rows_arrive_one_by_one_and_in_order(qtbot, panel):
-    counts = []
-    panel.model.rowsInserted.connect(lambda *_: counts.append(panel.model.rowCount()))
-    measure(qtbot, panel)
-    assert counts == sorted(set(counts))
-    assert counts[-1] == len(HEADS)
+def test_orders_have_the_marginal_value_of_each(qtbot, panel, text_file):
+    pick(panel.form.on, "a text")
+    panel.form.text.set_path(str(text_file))
+    panel.form.length.setValue(9)
+    entry = measure(qtbot, panel, "orders")
+    model = panel.results.table.rows
+    assert [column.name for column in model.columns] == ["loss", "marginal", "±"]
+    marginals = list(amounts(panel, 2).values())
+    assert marginals[0] is None
+    values = [row.value for row in entry.run.table.rows]
+    assert marginals[1:] == pytest.approx([values[1] - values[0], values[2] - values[1]])
+    assert all(row.marginal_stderr is not None for row in entry.run.table.rows[1:])
 
 
-def test_while_it_runs_it_can_be_cancelled(qtbot, panel, analysed):
-    panel.run()
-    assert panel.experiment.running
-    assert panel.cancel_button.isVisible()
-    assert not panel.run_button.isVisible()
-    with qtbot.waitSignal(panel.experiment.ended, timeout=WAIT):
-        panel.cancel_button.click()
-    assert not panel.experiment.running
-    assert panel.run_button.isVisible()
-    assert analysed.snapshot.failure is None  # cancelled is not an error
-    if panel.model.rows:
-        assert "so far" in panel._words
-
-
-def test_results_of_a_former_question_are_marked(qtbot, measured, analysed):
-    ask(qtbot, analysed, lambda state: replace(state, dest=5))
-    assert measured.model.stale
-    assert "former question" in measured.status.text()
-    assert "former question" in measured.figure(analysed.snapshot, LIGHT, 500, 400).title
-    assert measured.plot._overlay.opacity() < 1
-    ask(qtbot, analysed, lambda state: replace(state, dest=None, target="apples"))
-    assert measured.model.stale  # another target is another question
-    measure(qtbot, measured)
-    assert not measured.model.stale
-    assert "apples 2.50" in measured.status.text()
-    assert measured.plot._overlay.opacity() == 1
-
-
-def test_a_new_prompt_stops_a_run_that_nobody_waits_for(qtbot, panel, analysed):
-    panel.run()
-    ask(qtbot, analysed, lambda state: state.with_prompt("I like milk"))
-    qtbot.waitUntil(lambda: not panel.experiment.running, timeout=WAIT)
-    assert panel.model.stale or not panel.model.rows
-
-
-def test_a_hidden_panel_stops_a_run_that_nobody_waits_for(qtbot, make_window, document):
-    """The run on the former question went on, while its dock was closed."""
-    window = make_window([AblationPanel])
-    dock = window.host.docks["ablation"]
-    release = threading.Event()
-    document.jobs.start(release.wait)  # no head is measured before
-    dock.panel.run()
-    dock.close()
-    document.edit(lambda state: replace(state, dest=3))
-    with qtbot.waitSignal(document.changed, timeout=WAIT):
-        release.set()
-    assert dock.panel.experiment._job is None or dock.panel.experiment._job._task.cancelled
-    qtbot.waitUntil(lambda: not dock.panel.experiment.running, timeout=WAIT)
-    assert len(dock.panel.model.rows) < len(HEADS)
-    assert not dock.panel.experiment.measured.complete
+def test_a_text_has_no_column_of_contributions(qtbot, panel, text_file):
+    pick(panel.form.on, "a text")
+    panel.form.text.set_path(str(text_file))
+    panel.form.length.setValue(9)
+    measure(qtbot, panel, "heads")
+    assert panel.results.table.isColumnHidden(CONTRIBUTION)
+    assert panel.results.points() == ()
+    assert not panel.results.plots.isVisible()
 
 
 def test_a_row_and_a_point_select_the_head_everywhere(qtbot, measured, analysed):
-    where = measured.view.visualRect(measured.model.index_of(Head(0, 1))).center()
-    qtbot.mouseClick(measured.view.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    table = measured.results.table
+    where = table.visualRect(table.rows.index_of(HEADS[1])).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=where)
     assert analysed.state.selection.head == Head(0, 1)
-    measured.plot.clicked.emit("1.0")
+    measured.results.plot.clicked.emit("1.0")
     assert analysed.state.selection.head == Head(1, 0)
-    assert measured._sole_head() == Head(1, 0)
-    marked = [point.label for point in measured._points() if point.marked]
-    assert marked == ["1.0"]
+    assert table.sole_site() == HEADS[2]
+    assert [p.label for p in measured.results.points() if p.marked] == ["1.0"]
+    analysed.select_head(Head(1, 1))  # and from the diagram to the table
+    assert table.sole_site() == HEADS[3]
+
+
+def test_paths_are_selected_both_ways(qtbot, panel, analysed):
+    entry = measure(qtbot, panel, "paths")
+    site = next(iter(entry.rows))
+    panel.results.plot.clicked.emit(str(site))
+    assert analysed.state.selection.path == site.paths[0]
+    other = list(entry.rows)[1]
+    analysed.select_path(other.paths[0])
+    assert panel.results.table.sole_site() == other
+
+
+def test_results_of_another_question_are_pale_and_say_so(qtbot, measured, analysed):
+    assert measured.results.plot._overlay.opacity() == 1
+    ask(qtbot, analysed, lambda state: replace(state, dest=5))
+    assert measured.results.table.rows.stale
+    assert measured.results.of.text().startswith("Of another question")
+    assert measured.results.plot._overlay.opacity() < 1
+    ask(qtbot, analysed, lambda state: replace(state, dest=None))
+    assert not measured.results.table.rows.stale  # back at what it is of
+    ask(qtbot, analysed, lambda state: replace(state, target="apples"))
+    assert measured.results.table.rows.stale
+    measure(qtbot, measured)
+    assert not measured.results.table.rows.stale
+    assert "apples" in measured.results.of.text()
+
+
+def test_nothing_of_another_model_is_marked_or_selects(qtbot, measured, analysed):
+    analysed.select_head(Head(0, 0))
+    ask(qtbot, analysed, lambda state: state.with_model("cat-on-the-mat", "the cat"))
+    assert measured.results.of.text().startswith("Of another model: induction-by-hand")
+    analysed.select_head(Head(0, 0))  # a head of that name is in both
+    assert not any(point.marked for point in measured.results.points())
+    assert measured.results.table.sole_site() is None
+    analysed.select_head(None)
+    measured.results.plot.clicked.emit("0.0")
+    assert analysed.state.selection.head is None
 
 
 def test_the_point_under_the_mouse_is_found(measured):
-    scale = measured.plot._scale()
-    from PySide6.QtCore import QPointF
-
-    row = measured.model.rows[0]
-    found = measured.plot.point_at(QPointF(scale.x(row.contribution), scale.y(row.effect)))
+    plot, row = measured.results.plot, measured.results.table.rows.rows[0]
+    scale = plot._scale()
+    found = plot.point_at(QPointF(scale.x(row.contribution), scale.y(row.effect)))
     assert found is not None
     assert found.data == "0.0"
-    assert measured.plot.point_at(QPointF(1, 1)) is None
+    assert plot.point_at(QPointF(1, 1)) is None
+
+
+def test_contribution_and_loss_have_a_scale_each(qtbot, panel):
+    pick(panel.form.measure, "loss")
+    measure(qtbot, panel)
+    plot = panel.results.plot
+    scale = plot._scale()
+    for point in panel.results.points():
+        assert scale.area.left < scale.x(point.x) < scale.area.right
+        assert scale.area.top < scale.y(point.y) < scale.area.bottom
+    assert scale.factor_y != pytest.approx(scale.factor, rel=0.01)
 
 
 def test_sorted_rows_keep_the_selected_head(measured, analysed):
     analysed.select_head(Head(1, 1))
-    measured.view.header().setSortIndicator(EFFECT, Qt.SortOrder.AscendingOrder)
-    effects = [row.effect for row in measured.model.rows]
+    table = measured.results.table
+    table.header().setSortIndicator(EFFECT, Qt.SortOrder.AscendingOrder)
+    effects = [row.effect for row in table.rows.rows]
     assert effects == sorted(effects)
-    assert measured._sole_head() == Head(1, 1)
+    assert table.sole_site() == HEADS[3]
 
 
-def test_csv_has_clean_plus_effect_equal_to_ablated(measured, analysed):
+def test_a_failed_run_says_why_and_the_list_goes_on(qtbot, panel):
+    pick(panel.form.on, "a text")
+    panel.form.text.set_path("/no/such/file.txt")
+    panel.form.run_button.click()
+    entry = panel.queue.runs[0]
+    qtbot.waitUntil(lambda: entry.ended, timeout=WAIT)
+    card = panel.runs.cards[entry]
+    assert card.state.text().startswith("failed: /no/such/file.txt")
+    assert "failed" in panel.results.title.text()
+    pick(panel.form.on, "this prompt")
+    assert measure(qtbot, panel).state == "done"
+
+
+def test_a_run_is_taken_off_the_list_by_its_button(qtbot, measured):
+    (entry,) = measured.queue.runs
+    measured.pages.button(1).click()
+    qtbot.mouseClick(measured.runs.cards[entry].button, Qt.MouseButton.LeftButton)
+    assert measured.queue.runs == []
+    assert measured.results.entry is None
+    assert measured.results.points() == ()
+
+
+# --- keeping, repeating, exporting ---------------------------------------------------------------
+
+
+def test_a_run_is_saved_and_opened_again(qtbot, measured, analysed, tmp_path):
+    (entry,) = measured.queue.runs
+    measured.menu.save_to(tmp_path / "kept")
+    measured.queue.clear_ended()
+    again = measured.menu.open_from(tmp_path / "kept")
+    assert measured.results.entry is again
+    assert list(again.rows.values()) == list(entry.rows.values())
+    assert measured.runs.cards[again].state.text() == "from a file"
+    measured.menu.save_to(tmp_path / "kept")  # never in the place of another
+    assert "kept" in analysed.snapshot.failure
+    assert measured.menu.open_from(tmp_path) is None
+
+
+def test_the_command_line_is_copied(measured):
+    measured.menu.copy_command()
+    text = QGuiApplication.clipboard().text()
+    assert text.startswith("circuitview ablate induction-by-hand --what heads --with zero --free")
+
+
+def test_csv_is_that_of_the_table(measured, analysed):
     rows = list(csv.DictReader(io.StringIO(measured.csv(analysed.snapshot))))
-    assert [row["head"] for row in rows] == [str(head) for head in HEADS]
+    assert [row["what"] for row in rows] == [str(site) for site in HEADS]
     for row in rows:
-        clean, effect, ablated = (float(row[key]) for key in ("clean", "effect", "ablated"))
-        assert clean + effect == pytest.approx(ablated, abs=1e-9)
-        assert row["patterns"] == "free"
+        assert float(row["value"]) - float(row["effect"]) == pytest.approx(8.7, abs=1e-3)
 
 
 def test_the_exported_figure_names_every_head(measured, analysed):
     figure = measured.figure(analysed.snapshot, LIGHT, 900, 600)
-    assert {str(head) for head in HEADS} <= set(texts(figure))
+    assert {str(site) for site in HEADS} <= set(texts(figure))
     assert "effect = −contribution" in texts(figure)
-    assert "circuitview" in figure.description
 
 
-@pytest.mark.parametrize("size", [(900, 300), (460, 620), (1920, 1080)])
-def test_the_exported_figure_holds_the_table_in_its_order(measured, analysed, size):
-    measured.view.header().setSortIndicator(EFFECT, Qt.SortOrder.AscendingOrder)
-    figure = measured.figure(analysed.snapshot, LIGHT, *size)
-    table = next(item for item in walk_groups(figure.items) if item.id == "table")
-    rows = [item for item in walk_groups(table.items) if isinstance(item.data, Head)]
-    assert [row.data for row in rows] == [row.head for row in measured.model.rows]
-    for row, item in zip(measured.model.rows, rows, strict=True):
-        amounts = [numbers.logits(value, signed=True) for value in (row.contribution, row.effect)]
-        cells = [text.text for text in item.items if isinstance(text, Text)]
-        assert cells == [str(row.head), *amounts, numbers.logits(row.value)]
-    assert {"head", "contribution", "effect", "ablated", "clean"} <= set(texts(figure))
-    assert any(item.id == "point-0.1" for item in walk_groups(figure.items))
-    frame = Box(0, 0, *size)
-    boxes = [box for box in map(bounds, walk(figure)) if box is not None]
-    assert all(frame.contains(box, slack=1.0) for box in boxes)
+# --- room ----------------------------------------------------------------------------------------
 
 
-def walk_groups(items):
-    for item in items:
-        if isinstance(item, Group):
-            yield item
-            yield from walk_groups(item.items)
+@pytest.mark.parametrize(
+    ("size", "both"),
+    [((900, 420), True), ((683, 130), False), ((320, 400), False), ((330, 700), True)],
+)
+def test_form_and_results_share_the_room_there_is(qtbot, measured, size, both):
+    measured.resize(*size)
+    measured.pages.button(0).click()
+    assert measured.form.isVisible()
+    assert measured.results.isVisible() == both
+    if not both:
+        measured.pages.button(2).click()
+        assert measured.results.isVisible()
+        assert not measured.form.isVisible()
+    assert measured.minimumSizeHint().width() <= size[0]
+
+
+def test_the_window_closes_in_the_middle_of_a_run(qtbot, make_window, document):
+    window = make_window([AblationPanel])
+    panel = window.host.docks["ablation"].panel
+    panel.form.choose("pairs")
+    for _ in range(3):
+        panel.run()
+    window.close()
+    assert not document.jobs.busy
+    assert all(entry.state != "failed" for entry in document.lab.runs)

@@ -1,0 +1,59 @@
+"""Pattern: its own output, looking where the frozen pattern says."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from circuitview.core.ablation.kinds.kind import (
+    EditsOf,
+    Kind,
+    Prepared,
+    Setup,
+    other_prompt,
+    parameter,
+)
+from circuitview.core.edits import Edits
+from circuitview.core.names import CircuitviewError
+from circuitview.core.recording import Recording
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern(Kind):
+    """A head keeps its own values, its pattern is frozen.
+
+    Attributes:
+        prompt: the prompt whose patterns are taken; "" takes the clean run's own, and then nothing
+            may change: a control of the measurement.
+    """
+
+    NAME: ClassVar[str] = "pattern"
+    TITLE: ClassVar[str] = "own output, frozen pattern"
+    HELP: ClassVar[str] = (
+        "Its own values, moved by a frozen pattern: that of another prompt, or its own, which is a "
+        "control and must change nothing."
+    )
+    PLACE: ClassVar[int] = 3
+
+    prompt: str = parameter("", "prompt", "whose patterns are taken; without one, its own")
+
+    def prepare(self, setup: Setup) -> Prepared:
+        yield from ()
+        for site in setup.sites:
+            if not site.heads or site.mlps or site.paths or site.orders:
+                raise CircuitviewError(f"{site}: only heads have a pattern; choose another kind")
+        other = other_prompt(setup, self.prompt) if self.prompt else None
+        return _Patterns(other)
+
+
+@dataclass(frozen=True, eq=False)
+class _Patterns:
+    other: Recording | None
+
+    def in_case(self, place: int, recording: Recording) -> EditsOf:  # noqa: ARG002
+        pattern = (self.other or recording).pattern
+        return lambda sites: [
+            Edits(patterns={head: pattern[head.layer, head.head] for head in site.heads})
+            for site in sites
+        ]
+
+
+KIND = Pattern

@@ -1,0 +1,149 @@
+"""Another token at one position: frozen, foretold and free; by path; and which tokens move."""
+
+from typing import TYPE_CHECKING
+
+from circuitview.figures.enlarge import shifted
+from circuitview.figures.figure import Figure, Group, Item, Text
+from circuitview.figures.freezing.bars import PITCH, SMALL, Bar, Span, signed_bars, words
+from circuitview.figures.heading import MARGIN, heading
+from circuitview.figures.path_table import TableRow, table_figure
+from circuitview.figures.text_width import width as text_width
+from circuitview.figures.theme import Theme, amount_colour
+from circuitview.session import numbers
+
+if TYPE_CHECKING:
+    from circuitview.core.freezing.swap import Mover, Swap
+
+SIDE_BY_SIDE = 620.0  # from here on the paths stand beside the bars
+_LINE, _CAPTION = 17.0, 20.0
+_TABLE_LEAST = 110.0
+_COLUMN = 54.0
+# What table_figure needs around its rows and for each, at least: rows are counted before drawing.
+_TABLE_RIM, _TABLE_ROW = 66.0, 19.0
+
+
+def swap_figure(
+    found: "Swap",
+    *,
+    subtitle: str,
+    theme: Theme,
+    width: float,
+    height: float,
+    description: str = "",
+) -> Figure:
+    """Three bars, the tokens that move most, and the paths that carry the change."""
+    title = f"{found.old} → {found.new} at position {found.position}: change of {found.target}"
+    head, top = heading(title, subtitle, theme, width)
+    beside = width >= SIDE_BY_SIDE
+    middle = MARGIN + (width - 2 * MARGIN) * 0.42
+    left = Span(MARGIN, middle - MARGIN / 2 if beside else width - MARGIN)
+    right = Span(middle + MARGIN / 2 if beside else MARGIN, width - MARGIN)
+    items: list[Item] = [head]
+    pitch = min(PITCH, max(14.0, (height - top) / 8))
+    items += signed_bars(_three(found), left, top, theme, pitch)
+    below = top + 3 * pitch + 6
+    bottom = height - MARGIN / 2
+    if beside:
+        items += _movers(found, left, below, bottom, theme)
+        items += _paths(found, right, top - 10, bottom, theme)
+    else:
+        half = below + max(_TABLE_LEAST, (bottom - below) * 0.55)
+        items += _paths(found, right, below, min(half, bottom), theme)
+        items += _movers(found, left, half + 6, bottom, theme)
+    return Figure(width, height, theme.background, tuple(items), title, description)
+
+
+def _three(found: "Swap") -> tuple[Bar, ...]:
+    error = numbers.error(found.error)
+    return (
+        Bar("frozen", found.frozen, f"frozen: {_signed(found.frozen)} logits; held: all patterns"),
+        Bar("foretold by paths", found.predicted, f"the paths' sum; error {error}"),
+        Bar("free", found.free, f"free: {_signed(found.free)} logits; all recomputed"),
+    )
+
+
+def _paths(found: "Swap", across: Span, top: float, bottom: float, theme: Theme) -> list[Item]:
+    if bottom - top < _TABLE_LEAST * 0.6:
+        return []
+    high = bottom - top + MARGIN
+    capacity = max(int((high - _TABLE_RIM) // _TABLE_ROW) - 2, 0)
+    listed = found.paths[: capacity + (found.n_paths == capacity + 1)]
+    rows = [
+        TableRow(
+            (row.path.label, numbers.weight(row.weight), row.before, row.after, row.change),
+            data=row.path,
+        )
+        for row in listed
+    ]
+    n_rest = found.n_paths - len(listed)
+    if n_rest:
+        rest = found.predicted - sum(row.change for row in listed)
+        more = f"{numbers.readable(n_rest)} {'more' if listed else 'paths'}"
+        rows.append(TableRow((more, "", "", "", rest), id="more"))
+    rows.append(TableRow(("sum of paths", "", "", "", found.predicted), "total"))
+    headers: tuple[str, ...] = ("path", "weight", "before", "after", "change")
+    cut = across.wide < 340
+    if cut:
+        rows = [
+            TableRow((row.cells[0], row.cells[-1]), row.kind, row.id, data=row.data) for row in rows
+        ]
+        headers = ("path", "change")
+    table = table_figure(
+        headers,
+        rows,
+        title="",
+        subtitle="",
+        theme=theme,
+        width=across.wide + 2 * MARGIN,
+        height=high,
+        right_columns=() if cut else (1,),
+    )
+    return [Group(shifted(table.items, across.left - MARGIN, top - MARGIN), id="paths")]
+
+
+def _movers(found: "Swap", across: Span, top: float, bottom: float, theme: Theme) -> list[Item]:
+    """The tokens in question, then those that rise and fall most, as many as fit."""
+    room = int((bottom - top - _CAPTION) // _LINE)
+    if room < 3:
+        return []
+    known = {mover.token for mover in found.own}
+    up, down = (
+        [mover for mover in movers if mover.token not in known]
+        for movers in (found.raised, found.lowered)
+    )
+    each = max(0, (room - len(found.own)) // 2)
+    shown = [*found.own[:room], *up[:each], *down[:each]]
+    columns = [across.right - (2 - place) * _COLUMN for place in range(3)]
+    if across.wide < 3 * _COLUMN + 80:
+        columns = columns[1:]
+    names = ("clean", "frozen", "free")[-len(columns) :]
+    base = top + 13
+    items: list[Item] = [
+        *words(across.left, base, "logit at dest", columns[0] - _COLUMN - across.left, theme.muted)
+    ]
+    items += [
+        Text(x, base, name, SMALL, theme.muted, "end")
+        for x, name in zip(columns, names, strict=True)
+    ]
+    for place, mover in enumerate(shown):
+        y = top + _CAPTION + (place + 0.75) * _LINE
+        items.append(_mover(mover, across.left, columns, y, theme))
+    return items
+
+
+def _mover(mover: "Mover", left: float, columns: list[float], y: float, theme: Theme) -> Group:
+    amounts = (numbers.logits(mover.clean), _signed(mover.frozen), _signed(mover.free))
+    shown = amounts[-len(columns) :]
+    room = columns[0] - max(text_width(shown[0], SMALL), _COLUMN - 12) - 8 - left
+    items: list[Item] = [*words(left, y, mover.label, room, theme.text)]
+    for x, amount in zip(columns, shown, strict=True):
+        plain = len(columns) == 3 and x == columns[0]
+        colour = theme.muted if plain else amount_colour(amount, theme)
+        items.append(Text(x, y, amount, SMALL, colour, "end"))
+    return Group(
+        tuple(items), title=f"{mover.label}: frozen {amounts[1]}, free {amounts[2]} logits"
+    )
+
+
+def _signed(value: float) -> str:
+    return numbers.logits(value, signed=True)

@@ -1,0 +1,350 @@
+"""Heads against heads: what taking away two of them together does.
+
+The half under the diagonal holds every pair once. Its colour is the effect of removing both, or
+what that is more than the two single effects together: the interaction, which is 0 where heads work
+side by side. The diagonal holds the single effects. Levels are symmetric about zero.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from circuitview.core.ablation.metric import MetricName
+from circuitview.core.ablation.sites import Site
+from circuitview.core.names import Head
+from circuitview.figures.effect_words import held, with_error, with_unit, written
+from circuitview.figures.enlarge import enlarged, enlargement
+from circuitview.figures.figure import Curve, Figure, Group, Image, Item, Rect, Text, segment
+from circuitview.figures.heading import MARGIN, heading
+from circuitview.figures.text_width import CAP_HEIGHT, elide, tick_step, width
+from circuitview.figures.theme import Theme, amount_colour, diverging, hex_colour, readable_on
+from circuitview.session import numbers
+
+if TYPE_CHECKING:
+    from circuitview.core.ablation.table import Row
+
+PairValue = Literal["effect", "interaction"]
+
+_SIZE, _SMALL, _SMALLEST = 12.0, 11.0, 8.5
+_ALL_NAMED = 24  # heads; of more, labels are thinned where they have no room
+_PITCH = 14.0  # pixels from one label to the next
+_GRID_FROM = 5.0  # pixels a cell, from which lines part the cells
+_BAR_WIDTH = 12.0
+_LINE = 16.0  # pixels from one line of the key to the next
+_SHORTEST, _LONGEST = 60.0, 140.0  # pixels, of the colour bar
+_LARGEST = 76.0  # pixels, of a cell's side: three heads need no more
+_LISTED = 6  # pairs in words beside the cells
+_KEY_ROOM = 310.0  # pixels from the top, for heading and colour bar
+_WORDS = {
+    "effect": "effect of removing both",
+    "interaction": "interaction: both − one − the other",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PairCell:
+    """What one cell stands for: a head with itself is that head alone."""
+
+    site: Site
+    value: float | None
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the cells are: the corner of the first, and their side; and where their key is: its
+    left and top, and how long its colour bar may be (pixels)."""
+
+    left: float
+    top: float
+    side: float
+    key: tuple[float, float, float]
+
+
+def pair_figure(
+    rows: Sequence["Row"],
+    *,
+    metric: MetricName,
+    clean: float,
+    frozen: bool,
+    theme: Theme,
+    width: float,
+    height: float,
+    show: PairValue = "effect",
+    title: str = "",
+    note: str = "",
+    marked: Site | None = None,
+    description: str = "",
+) -> Figure:
+    """The head x head matrix of `rows`.
+
+    Args:
+        rows: sites of one head and of two; others are left out. What is not measured is empty.
+        metric: what is measured.
+        clean: it, of the unchanged model.
+        frozen: whether all else was held.
+        theme: whose colours.
+        width, height: pixels.
+        show: effect(pair), or effect(pair) − effect(a) − effect(b), with an empty diagonal.
+        title, note: what was measured, and of which run.
+        marked: the selected site, outlined.
+        description: where the numbers come from.
+    """
+    factor = enlargement(width, height)
+    wide, high = width / factor, height / factor
+    head, top = heading(title, note, theme, wide)
+    heads, cells = pair_cells(rows, metric, show)
+    if not heads:
+        text = Text(wide / 2, (top + high) / 2, "nothing measured yet", 12, theme.muted, "middle")
+        made = Figure(wide, high, theme.background, (head, text), title, description)
+        return enlarged(made, factor)
+    words = _key_words(metric, show, clean, frozen)
+    place = _place(heads, words, top, wide, high)
+    items: tuple[Item, ...] = (
+        head,
+        _cells(heads, cells, place, metric, show, marked, theme),
+        *_axes(heads, place, theme),
+        _key(cells, words, place.key, wide, metric, show, theme),
+    )
+    items += _largest(cells, place.left + len(heads) * place.side, high, wide, metric, show, theme)
+    made = Figure(wide, high, theme.background, items, title, description)
+    return enlarged(made, factor)
+
+
+def pair_cells(
+    rows: Sequence["Row"], metric: MetricName, show: PairValue
+) -> tuple[tuple[Head, ...], dict[tuple[int, int], PairCell]]:
+    """The heads of `rows` in their order, and a cell for each measured (lower place, upper place).
+
+    Interactions want both single effects; a pair without them has a cell without a value.
+    """
+    known = {row.site.heads: row for row in rows if row.site == Site(heads=row.site.heads)}
+    known = {heads: row for heads, row in known.items() if len(heads) in (1, 2)}
+    heads = tuple(sorted({head for pair in known for head in pair}))
+    at = {head: place for place, head in enumerate(heads)}
+    cells = {}
+    for pair, row in known.items():
+        first, last = at[pair[0]], at[pair[-1]]
+        value: float | None = row.effect
+        words = f"{row.site}: effect {with_error(row.effect, row.stderr, metric)}"
+        if len(pair) == 2:
+            between = _interaction(known, pair)
+            if between is not None:
+                words += f", interaction {written(between, metric)}"
+            value = between if show == "interaction" else value
+        cells[last, first] = PairCell(row.site, value, words)
+    return heads, cells
+
+
+def _interaction(known: dict[tuple[Head, ...], "Row"], pair: tuple[Head, ...]) -> float | None:
+    one, other = known.get(pair[:1]), known.get(pair[1:])
+    if one is None or other is None:
+        return None
+    return known[pair].effect - one.effect - other.effect
+
+
+def _place(
+    heads: Sequence[Head], words: Sequence[str], top: float, wide: float, high: float
+) -> _Place:
+    """The cells as large as they can be, with the key beside them or in the half without cells."""
+    n, label = len(heads), max(width(str(head), _SIZE) for head in heads)
+    needed = max(width(word, _SMALL) for word in words) + 8
+    left, words_high = MARGIN + 22 + label, 14.0 + len(words) * _LINE
+    most = (wide - left - MARGIN) / n
+    below = MARGIN + 16 + (30 if _flat(heads, min(most, _LARGEST)) else 22 + label)
+    side = max(min(most, (high - top - below) / n, _LARGEST), 0.5)
+    beside = left + n * side + 24
+    if beside + needed <= wide - MARGIN:
+        length = max(min(n * side - words_high, high - MARGIN - 12 - top - words_high), 24.0)
+        return _Place(left, top, side, (beside, top + 8, min(length, _LONGEST)))
+    # In the free corner the key must end above the cells, whose edge falls to the right.
+    at = max(wide - MARGIN - needed, left)
+    short = words_high + _SHORTEST + 14 - max(at - left - side, 0.0)
+    down = top + max(short, 0.0)
+    side = max(min(side, (high - down - below) / n), 0.5)
+    free = down - top + max(at - left - side, 0.0) - words_high - 14
+    return _Place(left, down, side, (at, top + 8, max(min(free, _LONGEST), 24.0)))
+
+
+def _flat(heads: Sequence[Head], side: float) -> bool:
+    return max(width(str(head), _SIZE) for head in heads) + 6 <= side
+
+
+def _limit(cells: dict[tuple[int, int], PairCell], show: PairValue) -> float:
+    """The size of value that has the last colour."""
+    sizes = [
+        abs(cell.value)
+        for (lower, upper), cell in cells.items()
+        if cell.value is not None and (show == "effect" or lower != upper)
+    ]
+    return max(sizes, default=0.0)
+
+
+def _cells(
+    heads: Sequence[Head],
+    cells: dict[tuple[int, int], PairCell],
+    place: _Place,
+    metric: MetricName,
+    show: PairValue,
+    marked: Site | None,
+    theme: Theme,
+) -> Group:
+    limit, side = _limit(cells, show), place.side
+    size = _number_size(cells, side, metric)
+    gap = 0.5 if side >= _GRID_FROM else 0.0
+    items: list[Item] = []
+    outline: list[Item] = []
+    for lower in range(len(heads)):
+        for upper in range(lower + 1):
+            x, y = place.left + upper * side, place.top + lower * side
+            cell = cells.get((lower, upper))
+            square = x + gap, y + gap, side - 2 * gap, side - 2 * gap
+            if cell is None:
+                items.append(Rect(*square, fill=theme.panel))
+                continue
+            alone = lower == upper
+            uncoloured = cell.value is None or (alone and show == "interaction")
+            fill = theme.panel
+            if not uncoloured:
+                fill = hex_colour(diverging(cell.value or 0.0, theme, limit))
+            parts: list[Item] = [Rect(*square, fill=fill)]
+            if alone and side >= 8:
+                rim = x + 1, y + 1, side - 2, side - 2
+                parts.append(Rect(*rim, stroke=theme.muted, stroke_width=0.8))
+            if size and not uncoloured:
+                text = written(cell.value or 0.0, metric)
+                middle = y + side / 2 + size * CAP_HEIGHT / 2
+                ink = readable_on(fill, theme)
+                parts.append(Text(x + side / 2, middle, text, size, ink, "middle"))
+            if cell.site == marked:
+                reach = max(side, 7.0)
+                corner = x + side / 2 - reach / 2, y + side / 2 - reach / 2
+                outline.append(Rect(*corner, reach, reach, stroke=theme.accent, stroke_width=2.5))
+            name = f"pair-{cell.site}"
+            items.append(Group(tuple(parts), id=name, title=cell.title, data=cell.site))
+    items += _layer_lines(heads, place, theme)
+    return Group((*items, *outline), id="cells")
+
+
+def _layer_lines(heads: Sequence[Head], place: _Place, theme: Theme) -> list[Item]:
+    """Where one layer ends and the next begins."""
+    n, side = len(heads), place.side
+    lines: list[Item] = []
+    for first in range(1, n):
+        if heads[first].layer != heads[first - 1].layer:
+            x, y = place.left + first * side, place.top + first * side
+            across = segment(place.left, y, x, y)
+            down = segment(x, y, x, place.top + n * side)
+            lines.append(Curve((*across, *down), stroke=theme.muted, stroke_width=1.0))
+    return lines
+
+
+def _number_size(cells: dict[tuple[int, int], PairCell], side: float, metric: MetricName) -> float:
+    """The size of the numbers in the cells; 0 where they can't be read."""
+    texts = [written(cell.value, metric) for cell in cells.values() if cell.value is not None]
+    if not texts:
+        return 0.0
+    size = min(_SIZE, side * 0.4, (side - 4) / max(width(text, 1.0) for text in texts))
+    return size if size >= _SMALLEST else 0.0
+
+
+def _axes(heads: Sequence[Head], place: _Place, theme: Theme) -> tuple[Item, ...]:
+    """The heads, down the side and under the cells; of many every k-th."""
+    n, side = len(heads), place.side
+    room = n * side
+    step = tick_step(n, room, _PITCH) if n > _ALL_NAMED or side < _PITCH - 4 else 1
+    size = _SIZE if side >= _PITCH or step > 1 else max(side * 0.85, _SMALLEST)
+    flat = _flat(heads, side * step)
+    down: list[Item] = []
+    across: list[Item] = []
+    bottom = place.top + room
+    for number in range(0, n, step):
+        name = str(heads[number])
+        y = place.top + (number + 0.5) * side + size * CAP_HEIGHT / 2
+        down.append(Text(place.left - 7, y, name, size, theme.text, "end"))
+        x = place.left + (number + 0.5) * side
+        if flat:
+            across.append(Text(x, bottom + 17, name, size, theme.text, "middle"))
+        else:
+            x += size * CAP_HEIGHT / 2
+            across.append(Text(x, bottom + 7, name, size, theme.text, "end", rotation=-90))
+    return Group(tuple(down), id="heads-down"), Group(tuple(across), id="heads-across")
+
+
+def _key_words(metric: MetricName, show: PairValue, clean: float, frozen: bool) -> tuple[str, ...]:
+    return (
+        with_unit(_WORDS[show], metric),
+        f"{held(frozen)}; diagonal: one head alone" if show == "effect" else held(frozen),
+        f"clean {written(clean, metric, signed=False)}",
+    )
+
+
+def _key(
+    cells: dict[tuple[int, int], PairCell],
+    words: Sequence[str],
+    place: tuple[float, float, float],
+    wide: float,
+    metric: MetricName,
+    show: PairValue,
+    theme: Theme,
+) -> Group:
+    """The colour bar with its levels, under the words that say what they are."""
+    limit = _limit(cells, show)
+    left, top, length = place
+    items: list[Item] = []
+    for number, word in enumerate(words):
+        ink = theme.text if number == 0 else theme.muted
+        shown = elide(word, _SMALL, wide - MARGIN - left)
+        items.append(Text(left, top + 6 + number * _LINE, shown, _SMALL, ink))
+    top += 6 + len(words) * _LINE
+    if limit <= 0:
+        items.append(Text(left, top + 10, "all values are 0", _SMALL, theme.muted))
+        return Group(tuple(items), id="colour-bar")
+    ramp = diverging(np.linspace(limit, -limit, 128)[:, None], theme, limit)
+    items.append(Image(left, top, _BAR_WIDTH, length, ramp, smooth=True))
+    items.append(Rect(left, top, _BAR_WIDTH, length, stroke=theme.faint))
+    for share, value in ((0.0, limit), (0.5, 0.0), (1.0, -limit)):
+        if value == 0 and length < 36:
+            continue
+        text = "0" if value == 0 else _level(value, metric)
+        y = top + share * length + _SMALL * CAP_HEIGHT / 2
+        items.append(Text(left + _BAR_WIDTH + 6, y, text, _SMALL, theme.muted))
+    return Group(tuple(items), id="colour-bar")
+
+
+def _largest(
+    cells: dict[tuple[int, int], PairCell],
+    edge: float,
+    high: float,
+    wide: float,
+    metric: MetricName,
+    show: PairValue,
+    theme: Theme,
+) -> tuple[Item, ...]:
+    """The pairs with the largest values in words, at the foot beside the cells, where room is."""
+    pairs = [
+        (cell.value, cell) for (a, b), cell in cells.items() if a != b and cell.value is not None
+    ]
+    pairs = sorted(pairs, key=lambda pair: -abs(pair[0]))[:_LISTED]
+    left, pitch = edge + 24, 18.0
+    top = high - MARGIN - 22 - len(pairs) * pitch
+    named = max((width(str(cell.site), _SIZE) for _, cell in pairs), default=0.0)
+    amounts = [written(value, metric) for value, _ in pairs]
+    across = named + 24 + max((width(text, _SIZE) for text in amounts), default=0.0)
+    if not pairs or left + across > wide - MARGIN or top < _KEY_ROOM:
+        return ()
+    items: list[Item] = [Text(left, top, f"largest {show}s", _SMALL, theme.muted)]
+    for number, ((_, cell), text) in enumerate(zip(pairs, amounts, strict=True)):
+        y = top + (number + 1) * pitch + 2
+        ink = amount_colour(text, theme)
+        items.append(Text(left, y, str(cell.site), _SIZE, theme.text))
+        items.append(Text(left + across, y, text, _SIZE, ink, "end"))
+    return (Group(tuple(items), id="largest"),)
+
+
+def _level(value: float, metric: MetricName) -> str:
+    """A level of the colour bar; one too small for the metric's digits is still not 0."""
+    text = written(value, metric)
+    return text if text.strip("0.+−") else ("−" if value < 0 else "+") + numbers.error(value)

@@ -1,0 +1,156 @@
+"""What a freezing experiment is asked about: its fields, and the question that they make."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QSizePolicy,
+    QWidget,
+)
+
+from circuitview.core.names import Head
+from circuitview.gui.field_grid import FieldGrid
+from circuitview.gui.lab_fields import spin
+from circuitview.gui.token_field import TokenField
+from circuitview.session.freezing import Experiment, FreezingQuestion
+from circuitview.session.state import Snapshot
+from circuitview.session.tokens import token_contributions
+
+_FIELDS: dict[Experiment, tuple[str, ...]] = {
+    "linearity": ("summand", "seed"),
+    "swap": ("position", "token"),
+    "row": ("prompt_b", "head"),
+}
+
+
+class FreezingForm(QScrollArea):
+    """The fields of one experiment at a time.
+
+    Signals:
+        entered: the user has ended an entry with Enter: run it.
+    """
+
+    entered = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._snapshot = Snapshot()
+        self._experiment: Experiment = "linearity"
+        self._tokens: tuple[str, ...] = ()
+        self._source: int | None = None
+        self._token = ""
+        self._prompt_written = False
+        self.summand = QLineEdit()
+        self.summand.setPlaceholderText("its own, in another order")
+        self.summand.setToolTip("b: a prompt of as many tokens; empty takes this prompt's own")
+        self.seed = spin(0, 2**31 - 1, 0, "of the other order: the same seed draws the same")
+        self.position = QComboBox()
+        self.position.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.position.setToolTip("which token is replaced; a click on a token chooses it too")
+        self.token = TokenField("new token", "a token", self)
+        self.token.taken.connect(self._take_token)
+        self.prompt_b = QLineEdit()
+        self.prompt_b.setPlaceholderText("prompt B")
+        self.prompt_b.setToolTip("prompt B: it needs a token at dest")
+        self.prompt_b.textEdited.connect(self._write_prompt)
+        self.head = QLabel()
+        self.head.setToolTip(
+            "the selected head, else the one that is shown; dest is the position that predicts"
+        )
+        self.head.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        for line in (self.summand, self.prompt_b):
+            line.returnPressed.connect(self.entered)
+        self._names = {
+            "summand": ("other tokens", self.summand),
+            "seed": ("seed", self.seed),
+            "position": ("replace", self.position),
+            "token": ("by", self.token),
+            "prompt_b": ("prompt B", self.prompt_b),
+            "head": ("row", self.head),
+        }
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        self.grid = FieldGrid()
+        for title, field in self._names.values():
+            self.grid.add(title, field)
+        self.setWidget(self.grid)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.show_experiment(self._experiment)
+
+    def show_experiment(self, experiment: Experiment) -> None:
+        """Show the fields of this one."""
+        self._experiment = experiment
+        for name, (_, field) in self._names.items():
+            self.grid.show_field(field, name in _FIELDS[experiment])
+
+    def first_field(self) -> QWidget:
+        """Where to type first."""
+        return self._names[_FIELDS[self._experiment][0]][1]
+
+    # --- following the document ------------------------------------------------------------------
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Ask about the prompt, the target and the selection of `snapshot`."""
+        self._snapshot = snapshot
+        expansion, model = snapshot.results.expansion, snapshot.results.model
+        if expansion is None or model is None:
+            return
+        self.token.set_labels(model.labels)
+        dest, prompt = expansion.target.dest, expansion.recording.prompt
+        shown = tuple(f"{src} {prompt.labels[src]}" for src in range(dest + 1))
+        source = snapshot.state.selection.source
+        if shown != self._tokens:
+            self._tokens = shown
+            self.position.clear()
+            self.position.addItems(shown)
+            self.position.setCurrentIndex(int(abs(token_contributions(expansion)).argmax()))
+            self._source = None
+        if source != self._source:
+            self._source = source
+            if source is not None and source <= dest:
+                self.position.setCurrentIndex(source)
+        if not self._prompt_written:  # the first prompt, for a word of it to be changed
+            self.prompt_b.setText(snapshot.state.prompt)
+        self.head.setText(f"head {self.chosen_head} at dest {dest}")
+
+    @property
+    def chosen_head(self) -> Head | None:
+        """The selected head, else the last of the chain that the panels show."""
+        chain = self._snapshot.results.chain
+        return self._snapshot.state.selection.head or (chain[-1] if chain else None)
+
+    def question(self) -> FreezingQuestion:
+        """What the fields ask."""
+        experiment = self._experiment
+        other = {"linearity": self.summand, "row": self.prompt_b}.get(experiment)
+        return FreezingQuestion(
+            about=self._snapshot.state,
+            experiment=experiment,
+            other="" if other is None else other.text(),
+            position=max(0, self.position.currentIndex()) if experiment == "swap" else 0,
+            new_token=self._token if experiment == "swap" else "",
+            head=self.chosen_head if experiment == "row" else None,
+            seed=self.seed.value() if experiment == "linearity" else 0,
+        )
+
+    # --- what the user does ----------------------------------------------------------------------
+
+    def set_token(self, text: str) -> None:
+        """Replace by this token from now on."""
+        self._token = text
+        self.token.show_token(text)
+
+    def _take_token(self, text: str) -> None:
+        self.set_token(text)
+        if text:
+            self.entered.emit()
+
+    def _write_prompt(self, text: str) -> None:
+        self._prompt_written = bool(text)

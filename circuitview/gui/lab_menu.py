@@ -1,0 +1,100 @@
+"""What can be done with a run beside looking at it: kept, opened again, repeated elsewhere."""
+
+from pathlib import Path as FilePath
+from typing import Protocol, cast
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton, QWidget
+
+from circuitview.core.names import CircuitviewError
+from circuitview.gui.document import Document
+from circuitview.gui.help_pages import lab_box
+from circuitview.gui.lab_queue import LabRun
+from circuitview.session.command_line import command_line
+
+
+class Shows(Protocol):
+    """Who shows a run."""
+
+    @property
+    def shown_run(self) -> LabRun | None: ...
+
+
+class LabMenu(QObject):
+    """The button with the menu."""
+
+    def __init__(self, document: Document, shows: QWidget) -> None:
+        super().__init__(shows)
+        self._document, self._parent = document, shows
+        self.menu = QMenu(shows)
+        self.save = self._act("Save run…", self._on_save)
+        self.open = self._act("Open run…", self._on_open)
+        self.menu.addSeparator()
+        self.copy = self._act("Copy as command line", self.copy_command)
+        self.clear = self._act("Clear ended runs", document.lab.clear_ended)
+        self.menu.addSeparator()
+        self.explain = self._act("What is measured…", self.show_help)
+        self.menu.aboutToShow.connect(self._allow)
+        self.button = QToolButton()
+        self.button.setText("More")
+        self.button.setToolTip("Save, open and repeat runs; what the numbers mean")
+        self.button.setMenu(self.menu)
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+
+    def _act(self, text: str, does: object) -> QAction:
+        action = QAction(text, self)
+        action.triggered.connect(does)
+        self.menu.addAction(action)
+        return action
+
+    @property
+    def _shown(self) -> LabRun | None:
+        return cast(Shows, self._parent).shown_run
+
+    def _allow(self) -> None:
+        shown = self._shown
+        self.save.setEnabled(shown is not None and shown.run is not None)
+        self.copy.setEnabled(shown is not None)
+        self.clear.setEnabled(any(run.ended for run in self._document.lab.runs))
+
+    def _on_save(self) -> None:
+        folder, _ = QFileDialog.getSaveFileName(self._parent, "Save the run as a folder", "run")
+        if folder:
+            self.save_to(FilePath(folder))
+
+    def save_to(self, folder: FilePath) -> None:
+        """Keep the run that is shown in a new folder; say so where that can't be done."""
+        from circuitview.session.run_file import save_run
+
+        shown = self._shown
+        if shown is None or shown.run is None:
+            return
+        try:
+            save_run(shown.run, folder)
+        except CircuitviewError as error:
+            self._document.report(str(error))
+
+    def _on_open(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self._parent, "The folder of a saved run")
+        if folder:
+            self.open_from(FilePath(folder))
+
+    def open_from(self, folder: FilePath) -> LabRun | None:
+        """List a saved run; say so where that can't be done."""
+        from circuitview.session.run_file import open_run
+
+        try:
+            return self._document.lab.add_opened(open_run(folder))
+        except CircuitviewError as error:
+            self._document.report(str(error))
+            return None
+
+    def copy_command(self) -> None:
+        """Put the command line that repeats the run that is shown on the clipboard."""
+        shown = self._shown
+        if shown is not None:
+            QGuiApplication.clipboard().setText(command_line(shown.question))
+
+    def show_help(self) -> None:
+        lab_box(self._parent).show()

@@ -1,0 +1,292 @@
+"""What one run of the lab has found: its table, and a plot of the same rows beside it.
+
+A run is always labelled with its own model and what it was run on; where that is not what the
+window shows, it is painted pale and nothing in it is marked as selected.
+"""
+
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPalette, QResizeEvent
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from circuitview.core.ablation.metric import METRICS
+from circuitview.core.ablation.sites import Site
+from circuitview.figures.ablation import lab_points, lab_words
+from circuitview.figures.effect_words import with_unit, written
+from circuitview.figures.scatter import ScatterPoint
+from circuitview.figures.theme import theme
+from circuitview.gui.elided_label import ElidedLabel
+from circuitview.gui.figure_plot import FigurePlot
+from circuitview.gui.lab_figures import bare_figure, clean_value
+from circuitview.gui.lab_form import question_of
+from circuitview.gui.lab_queue import LabRun
+from circuitview.gui.lab_table import LabTable
+from circuitview.gui.lab_words import asked_words, of_words, state_words
+from circuitview.session.lab import Question
+from circuitview.session.state import Selection, Snapshot
+
+if TYPE_CHECKING:
+    from circuitview.core.ablation.table import Row
+    from circuitview.gui.plots.scatter import ScatterView
+
+_WHOLE = ("orders", "pairs")  # what has a picture of all rows together
+_NOTHING = "nothing measured yet"
+_UPRIGHT_BELOW = 400  # pixels of width; below, the plot stands under the table
+_LOW = 300  # pixels of height; below, they stand side by side however narrow
+_LEAST_WHOLE = 170  # pixels of height; below, bars and matrices leave the room to the table
+_PLOT_EVERY = 0.3  # seconds, while rows arrive
+_MANY = 1500  # rows; of more, the plot waits until all have come: it would hold up the window
+
+
+class LabResults(QWidget):
+    """Signals: site_chosen(a Site of the run that is shown)."""
+
+    site_chosen = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._snapshot = Snapshot()
+        self._drawn_at = 0.0
+        self._roomy = True
+        self.entry: LabRun | None = None
+        self.words_above = True
+        self.plot: ScatterView | None = None
+        self.title, self.of = ElidedLabel(), ElidedLabel()
+        font = self.title.font()
+        font.setBold(True)
+        self.title.setFont(font)
+        self.table = LabTable()
+        self.table.site_chosen.connect(self.site_chosen)
+        self.plots = QStackedWidget()
+        self.plots.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        self.plots.setMinimumSize(120, 60)
+        self.place = QLabel(_NOTHING)
+        self.place.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.place.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.place.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        self.plots.addWidget(self.place)
+        self.whole = FigurePlot()
+        self.whole.clicked.connect(self._click_part)
+        self.plots.addWidget(self.whole)
+        self.splitter = QSplitter()
+        self.splitter.addWidget(self.table)
+        self.splitter.addWidget(self.plots)
+        self.splitter.setChildrenCollapsible(False)
+        self.head = QHBoxLayout()  # the panel puts its buttons at its end
+        self.head.setSpacing(4)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addWidget(self.title)
+        words.addWidget(self.of)
+        self.head.addLayout(words, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        column.addLayout(self.head)
+        column.addWidget(self.splitter, 1)
+        self._halve()
+
+    # --- what is shown ---------------------------------------------------------------------------
+
+    def show_entry(self, entry: LabRun | None) -> None:
+        """Show another run, or none."""
+        self.entry = entry
+        self.table.show_run(entry)
+        self.show_snapshot(self._snapshot)
+
+    def advance(self) -> None:
+        """The run that is shown has moved on."""
+        entry = self.entry
+        if entry is None:
+            return
+        self.table.advance(entry)
+        if entry.ended:
+            self.table.settle()
+        self._tell()
+        waits = len(entry.rows) > _MANY or monotonic() - self._drawn_at < _PLOT_EVERY
+        if entry.ended or not waits:
+            self._draw_plot()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Mark what is selected in `snapshot`, where the run is of its model."""
+        self._snapshot = snapshot
+        colours = theme(snapshot.state.theme)
+        self.table.show_as(colours, stale=not self.is_current())
+        self.table.select(self._selected())
+        self._tell()
+        self._draw_plot()
+
+    def is_of_model(self) -> bool:
+        """Whether the run is of the model that is open."""
+        return self.entry is not None and same_model(self.entry.question, self._snapshot)
+
+    def is_current(self) -> bool:
+        """Whether the run is of the model, the prompt and the target that are shown."""
+        return self.entry is not None and same_question(self.entry.question, self._snapshot)
+
+    def _selected(self) -> Site | None:
+        return site_of(self._snapshot.state.selection) if self.is_of_model() else None
+
+    def _tell(self) -> None:
+        entry = self.entry
+        if entry is None:
+            self.title.setText("No run yet")
+            self.of.setText("choose what to take away, and Run")
+            self.of.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+            return
+        self.title.setText(f"{asked_words(entry.question)} · {state_words(entry)}")
+        other = ""
+        if not self.is_of_model():
+            other = "Of another model: "
+        elif not self.is_current():
+            other = "Of another question: "
+        self.of.setText(f"{other}{of_words(entry)}{_clean_words(entry)}")
+        role = QPalette.ColorRole
+        self.of.setForegroundRole(role.Link if other else role.PlaceholderText)
+
+    def show_words_above(self, shown: bool) -> None:
+        """Say over the table what it is of, or leave the room to it."""
+        self.words_above = shown
+        self.title.setVisible(shown)
+        self.of.setVisible(shown)
+
+    @property
+    def told(self) -> str:
+        """What the results are of, in one line."""
+        return (
+            self.title.text() if self.entry is None else f"{self.title.text()} · {self.of.text()}"
+        )
+
+    # --- the plot --------------------------------------------------------------------------------
+
+    def _draw_plot(self) -> None:
+        entry, points = self.entry, self.points()
+        whole = entry is not None and bool(entry.rows) and entry.question.what in _WHOLE
+        whole = whole and self._roomy
+        # A table that has nothing to set beside it takes all the room: its bars are the plot.
+        self.plots.setVisible(whole or bool(points) or entry is None or not entry.rows)
+        if entry is not None and whole:
+            self._draw_whole(entry)
+        elif points:
+            self._draw_points(points)
+        else:
+            self.plots.setCurrentWidget(self.place)
+        self._drawn_at = monotonic()
+
+    def _draw_whole(self, entry: LabRun) -> None:
+        """The bars of orders, the matrix of pairs."""
+        colours, marked = theme(self._snapshot.state.theme), self._selected()
+        make = partial(bare_figure, entry, colours, marked=marked)
+        self.whole.show_figure(make, faded=not self.is_current())
+        self.plots.setCurrentWidget(self.whole)
+
+    def _draw_points(self, points: tuple[ScatterPoint, ...]) -> None:
+        assert self.entry is not None
+        asked = self.entry.question
+        # What is held stands over the table; here there may be little room.
+        words = replace(lab_words(asked.metric, asked.frozen), y=with_unit("effect", asked.metric))
+        if self.plot is None:  # made with the first points: pyqtgraph is slow to load
+            from circuitview.gui.plots.scatter import ScatterView
+
+            self.plot = ScatterView(words)
+            self.plot.clicked.connect(self._click_point)
+            self.plots.addWidget(self.plot)
+        self.plots.setCurrentWidget(self.plot)
+        self.plot.set_faded(not self.is_current())
+        self.plot.show_words(words)
+        self.plot.show_points(points, theme(self._snapshot.state.theme))
+
+    def points(self) -> tuple[ScatterPoint, ...]:
+        """Contribution against effect, one point a site that has both."""
+        entry = self.entry
+        if entry is None or entry.question.what in _WHOLE:
+            return ()
+        rows = cast("tuple[Row, ...]", tuple(entry.rows.values()))
+        return lab_points(rows, entry.question.metric, self._selected())
+
+    def _click_point(self, label: str) -> None:
+        found = (site for site in (self.entry.rows if self.entry else ()) if str(site) == label)
+        site = next(found, None)
+        if site is not None:
+            self._choose(site)
+
+    def _click_part(self, data: Any) -> None:
+        self._choose(data if isinstance(data, Site) else data.site)
+
+    def _choose(self, site: Site) -> None:
+        self.table.select(site)
+        self.site_chosen.emit(site)
+
+    # --- room ------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        roomy = self.height() >= _LEAST_WHOLE
+        if roomy != self._roomy:
+            self._roomy = roomy
+            self._draw_plot()
+        upright = self.width() < max(_UPRIGHT_BELOW, self.height()) and self.height() >= _LOW
+        wanted = Qt.Orientation.Vertical if upright else Qt.Orientation.Horizontal
+        if self.splitter.orientation() != wanted:
+            self.splitter.setOrientation(wanted)
+            self._halve()
+
+    def _halve(self) -> None:
+        """Give table and plot the same room."""
+        self.splitter.setSizes([1000, 1000])  # Qt takes them as shares
+
+
+def same_model(question: Question, snapshot: Snapshot) -> bool:
+    """Whether `question` is of the model that `snapshot` shows."""
+    shown = question_of(snapshot)
+    names = ("model", "device", "given", "tokenizer")
+    return snapshot.results.model is not None and all(
+        getattr(question, name) == getattr(shown, name) for name in names
+    )
+
+
+def same_question(question: Question, snapshot: Snapshot) -> bool:
+    """Whether `question` is of the model that `snapshot` shows, and where it is of a prompt, of
+    its prompt and target."""
+    if not same_model(question, snapshot):
+        return False
+    if question.text or len(question.prompts) != 1:
+        return True
+    shown, expansion = question_of(snapshot), snapshot.results.expansion
+    if expansion is None:
+        return False
+    last = len(expansion.recording.prompt) - 1
+
+    def asked(one: Question) -> tuple[object, ...]:
+        dest = last if one.dest is None else one.dest
+        versus = one.versus if question.metric == "difference" else None
+        return one.prompts, one.target, versus, dest, one.prepend_bos, one.dtype
+
+    return asked(question) == asked(shown)
+
+
+def site_of(selection: Selection) -> Site | None:
+    """What is selected in the diagram, as a site."""
+    if selection.path is not None:
+        return Site(paths=(selection.path,))
+    return None if selection.head is None else Site(heads=(selection.head,))
+
+
+def _clean_words(entry: LabRun) -> str:
+    clean, metric = clean_value(entry), METRICS[entry.question.metric]
+    if clean is None or metric.name == "kl":  # from itself: 0
+        return ""
+    text = written(clean, metric.name, signed=False)
+    return f" {text}" + (f" {metric.unit}" if metric.unit else "")

@@ -1,0 +1,64 @@
+"""What a run is called, what it is of and how it stands, in words."""
+
+from pathlib import Path as FilePath
+
+from circuitview.core.ablation.metric import METRICS
+from circuitview.gui.lab_queue import LabRun
+from circuitview.session.lab import WHATS, Question
+
+_SHOWN = 48  # characters of a prompt
+
+
+def asked_words(question: Question) -> str:
+    """What is taken away and what is put there: "each head · zero · free"."""
+    what = WHATS[question.what]
+    if question.what == "chosen" and question.chosen:
+        what = ", ".join(question.chosen[:3]) + (" …" if len(question.chosen) > 3 else "")
+    held = "frozen" if question.frozen or question.what == "orders" else "free"
+    kind = "" if question.what == "orders" else f" · {question.kind}"
+    return f"{what}{kind} · {held}"
+
+
+def ran_words(question: Question) -> str:
+    """What is run: the prompt in quotes, how many prompts, or the text's name and windows."""
+    if question.text:
+        name = FilePath(question.text).name
+        return f"{name}, {question.windows} windows of {question.length}"
+    if len(question.prompts) != 1:
+        return f"{len(question.prompts)} prompts"
+    text = " ".join(question.prompts[0].split())
+    return f"“{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}”"
+
+
+def of_words(entry: LabRun) -> str:
+    """Model, what is run, and what is measured."""
+    question = entry.question
+    measured = METRICS[question.metric].title
+    if entry.run is not None and entry.run.target:
+        measured += f" ({entry.run.target})"
+    return f"{entry.model_name} · {ran_words(question)} · {measured}"
+
+
+def state_words(entry: LabRun) -> str:
+    """How a run stands: "waiting", "about 12 s left", "done in 3 s", "failed: why"."""
+    match entry.state:
+        case "running" if entry.seconds_left is not None:
+            return f"about {duration(entry.seconds_left)} left"
+        case "running":
+            return "running" if entry.done else "starting"
+        case "done" if entry.run is not None and not entry.opened:
+            return f"done in {duration(entry.run.seconds)}"
+        case "done":
+            return "from a file"
+        case "failed":
+            return f"failed: {entry.failure}"
+        case "cancelled" if entry.rows:
+            return f"cancelled, {len(entry.rows)} rows so far"
+    return entry.state
+
+
+def duration(seconds: float) -> str:
+    """A time, roughly: "3 s", "4 min", "2 h"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,382 @@
+"""The ablation lab: what is asked of a run, and what a run has found.
+
+A Question is all plain values: as it stands it goes into a file, onto a command line, or into the
+worker, and the same question of the same model gives the same numbers. torch is imported only where
+something is measured.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path as FilePath
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+from circuitview.core.ablation.metric import MetricName
+from circuitview.core.ablation.sites import (
+    Site,
+    all_heads,
+    each_head,
+    each_mlp,
+    each_order,
+    each_pair,
+)
+from circuitview.core.device import DeviceName
+from circuitview.core.names import CircuitviewError, DtypeName, Head
+from circuitview.core.path import Path
+from circuitview.core.places import find_place
+from circuitview.core.progress import Progress
+
+if TYPE_CHECKING:
+    from circuitview.core.ablation.cases import Case
+    from circuitview.core.ablation.kinds.kind import Kind
+    from circuitview.core.ablation.table import AblationTable
+    from circuitview.core.model import Model
+    from circuitview.core.recording import Recording
+    from circuitview.core.target import Target
+
+What = Literal["heads", "paths", "orders", "pairs", "mlps", "each-order", "chosen"]
+
+WHATS: Mapping[What, str] = {
+    "heads": "each head",
+    "paths": "each path",
+    "orders": "paths by order",
+    "pairs": "pairs of heads",
+    "mlps": "each MLP",
+    "each-order": "each order alone",
+    "chosen": "a selection",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is to be measured.
+
+    Attributes:
+        model, device, given, tokenizer, dtype: as in State.
+        what: what is taken away, one row each; "orders" is path ablation: paths up to each order,
+            always frozen.
+        chosen: sites by name. With "chosen" one row each; with "heads" and "pairs" the heads, with
+            "mlps" the layers ("mlp 0"), with "paths" the paths; empty takes all, or, of the paths,
+            the `most` largest of the first prompt. Of orders always all.
+        kind, parameters: what is put in their place, by name and value.
+        frozen: whether all else is held as recorded.
+        prompts: what is run, where `text` is ""; target, versus and dest are of these alone.
+        text: a text file, read in windows of `length` tokens, `windows` at most.
+        target, versus, dest: of each prompt, as in State; a target of None is each one's own top
+            prediction, a dest of None the last position, and versus counts in a difference only.
+        prepend_bos: of the prompts, of the windows of a text, and of what a kind reads.
+        seed: of what is drawn.
+        most: how many paths.
+    """
+
+    model: str
+    what: What = "heads"
+    chosen: tuple[str, ...] = ()
+    kind: str = "zero"
+    parameters: tuple[tuple[str, str | int], ...] = ()
+    frozen: bool = False
+    metric: MetricName = "logit"
+    prompts: tuple[str, ...] = ()
+    text: str = ""
+    length: int = 128
+    windows: int = 20
+    target: str | None = None
+    versus: str | None = None
+    dest: int | None = None
+    prepend_bos: bool | None = None
+    dtype: DtypeName = "float32"
+    device: DeviceName = "cpu"
+    given: tuple[tuple[str, str], ...] = ()
+    tokenizer: str | None = None
+    seed: int = 0
+    most: int = 200
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Run:
+    """What a question has found.
+
+    Attributes:
+        table: the numbers.
+        model_name, model_hash: of the model that was run; the hash is of its weight files.
+        data_hash: of the tokens that were run.
+        n_tokens: how many those are, and `n_cases` in how many prompts or windows.
+        target: the target as shown ("·tea"), or "" for a text; of several prompts their own.
+        version: of this program.
+        seconds: how long it took.
+        soft_cap: the model's on its logits, before which logits and differences are measured, or
+            None.
+    """
+
+    question: Question
+    table: "AblationTable"
+    model_name: str
+    model_hash: str
+    data_hash: str
+    n_tokens: int
+    n_cases: int
+    target: str
+    version: str
+    seconds: float = 0.0
+    soft_cap: float | None = None
+
+
+def run_question(model: "Model", question: Question) -> Generator[Progress, None, Run]:
+    """Measure what `question` asks of `model`, which is open.
+
+    Yields what core.ablation.lab.ablate yields: its partial results are tuples of rows. Before, in
+    the search for the largest paths, they are what is being done, as a text.
+
+    Raises:
+        CircuitviewError: where something that is asked can't be done; one line.
+    """
+    import circuitview
+    from circuitview.core.ablation.by_order import ablate_orders
+    from circuitview.core.ablation.lab import ablate
+    from circuitview.core.fingerprint import hash_of_model, hash_of_tokens
+    from circuitview.session.expansions import soft_cap
+
+    began = perf_counter()
+    kind = kind_of(question)
+    require_consistent(question)
+    # First: a run must not be lost because its model was moved meanwhile.
+    model_hash = hash_of_model(question.model)
+    yield Progress(0, 1)
+    cases = yield from _cases(model, question)
+    if question.what == "orders":
+        table = yield from ablate_orders(model, cases, metric=question.metric, dtype=question.dtype)
+    else:
+        sites = yield from _sites(model, question, cases)
+        table = yield from ablate(
+            model,
+            cases,
+            sites,
+            kind,
+            metric=question.metric,
+            frozen=question.frozen,
+            dtype=question.dtype,
+            seed=question.seed,
+            prepend_bos=question.prepend_bos,
+        )
+    targets = {str(case.target) for case in cases if case.target is not None}
+    return Run(
+        question=question,
+        table=table,
+        model_name=model.name,
+        model_hash=model_hash,
+        data_hash=hash_of_tokens(case.prompt.token_ids for case in cases),
+        n_tokens=sum(len(case.prompt) for case in cases),
+        n_cases=len(cases),
+        target=targets.pop() if len(targets) == 1 else "their own" if targets else "",
+        version=circuitview.__version__,
+        seconds=perf_counter() - began,
+        soft_cap=soft_cap(model.config),
+    )
+
+
+def kind_of(question: Question) -> "Kind":
+    """What is put in the place of what is taken away.
+
+    Raises:
+        CircuitviewError: where there is no such kind, or one of its settings is at fault.
+    """
+    from circuitview.core.ablation.kinds import kind_named
+
+    kind = kind_named(question.kind)
+    known = {one.name: one for one in fields(kind)}
+    if len(dict(question.parameters)) < len(question.parameters):
+        raise CircuitviewError(f"{question.kind}: a setting is given twice; give it once")
+    for name, value in question.parameters:
+        if name not in known:
+            raise CircuitviewError(
+                f"{question.kind} has no setting {name!r}; it has {', '.join(known) or 'none'}"
+            )
+        default, limits = known[name].default, known[name].metadata
+        if type(value) is not type(default):
+            wanted = "a whole number" if isinstance(default, int) else "a text"
+            raise CircuitviewError(f"{question.kind}: {name} is {wanted}, not {value!r}")
+        low, high = limits["low"], limits["high"]
+        if isinstance(value, int) and not (low or 0) <= value <= (value if high is None else high):
+            raise CircuitviewError(f"{question.kind}: {name} is {low:,} to {high:,}, not {value:,}")
+    return kind(**dict(question.parameters))
+
+
+def require_consistent(question: Question) -> None:
+    """Pass only a question whose parts go together.
+
+    Raises:
+        CircuitviewError: naming the two that don't, and what to do.
+    """
+    if question.metric == "difference" and question.text:
+        raise CircuitviewError(
+            "a logit difference is of a prompt's two tokens; of a text measure the loss, the logit "
+            "of each next token, its probability or the KL"
+        )
+    if question.seed < 0:
+        raise CircuitviewError(f"seed {question.seed}: choose 0 or more")
+    if question.what == "paths" and question.most < 1:
+        raise CircuitviewError(f"{question.most} paths: choose 1 or more")
+    if question.what == "orders" and question.kind != "zero":
+        raise CircuitviewError(
+            "paths up to an order are left out, not replaced: choose zero, or each order alone"
+        )
+
+
+def difference(first: Run, again: Run) -> str | None:
+    """How the numbers of two runs of one question differ, and what may be why, in one line; None
+    where they are equal bit by bit."""
+    import numpy as np
+
+    one, other = first.table, again.table
+    pairs = ((one.values, other.values), (one.clean_values, other.clean_values))
+    same = all(before.tobytes() == after.tobytes() for before, after in pairs)
+    if same and repr(one.rows) == repr(other.rows) and one.clean == other.clean:
+        return None
+    if one.values.shape != other.values.shape:
+        found = f"{len(one.rows)} rows of {first.n_cases} cases, {len(other.rows)} of "
+        found += f"{again.n_cases} now"
+    else:
+        apart = max(float(np.abs(before - after).max()) for before, after in pairs)
+        found = f"the largest difference is {apart:.0e}"
+    reasons = [
+        f"{what} changed"
+        for what, before, after in (
+            ("the model's weight file", first.model_hash, again.model_hash),
+            ("what is run", first.data_hash, again.data_hash),
+            (
+                f"the program's version ({first.version}, {again.version} now)",
+                first.version,
+                again.version,
+            ),
+        )
+        if before != after
+    ]
+    return (
+        found
+        + "; "
+        + (" and ".join(reasons) or "the machine or a text that a kind reads may have changed")
+    )
+
+
+def located(question: Question) -> Question:
+    """`question` with each file that it names named by its whole path, so that it can be asked
+    from another folder."""
+    kept = tuple(
+        (name, _whole(value) if name == "text" and isinstance(value, str) else value)
+        for name, value in question.parameters
+    )
+    file = question.tokenizer
+    return replace(
+        question,
+        model=_whole_model(question.model),
+        text=_whole(question.text),
+        parameters=kept,
+        tokenizer=file if file is None or file == "numbers" else _whole(file),
+    )
+
+
+def _whole(path: str) -> str:
+    return str(FilePath(path).expanduser().absolute()) if path else path
+
+
+def _whole_model(named: str) -> str:
+    try:
+        place = find_place(named)
+    except CircuitviewError:  # gone by now
+        return named
+    return _whole(named) if place.kind in ("folder", "file") else named
+
+
+def _cases(model: "Model", question: Question) -> "Generator[Progress, None, list[Case]]":
+    """What is run."""
+    from circuitview.core.ablation.cases import case_of, text_cases
+    from circuitview.core.files import read_text
+
+    if question.text:
+        text, length = read_text(question.text), min(question.length, model.config.n_ctx)
+        if not text.strip():
+            raise CircuitviewError(f"{question.text}: the file is empty; name one with text")
+        bos = question.prepend_bos
+        return list(text_cases(model, text, length, question.windows, bos))
+    cases = []
+    for place, text in enumerate(question.prompts):
+        yield Progress(place, len(question.prompts))
+        recording, target = _aimed(model, question, text)
+        cases.append(case_of(recording.prompt, target))
+    return cases
+
+
+def _aimed(model: "Model", question: Question, text: str) -> "tuple[Recording, Target]":
+    from circuitview.core.target import resolve_target
+
+    prompt = model.prompt(text, question.prepend_bos)
+    recording = model.run(prompt, question.dtype)
+    dest = -1 if question.dest is None else question.dest
+    # What is subtracted is no part of any other metric, nor of the contribution beside it.
+    versus = question.versus if question.metric == "difference" else None
+    target = resolve_target(recording, model.tokenizer, question.target, versus, dest)
+    return recording, target
+
+
+def _sites(
+    model: "Model", question: Question, cases: "list[Case]"
+) -> Generator[Progress, None, tuple[Site, ...]]:
+    """What is taken away, one row each."""
+    config = model.config
+    chosen = tuple(Site.parse(text) for text in question.chosen)
+    match question.what:
+        case "heads":
+            _require_only(chosen, "heads", "heads")
+            return chosen or each_head(config)
+        case "pairs":
+            return each_pair([_head(site) for site in chosen] or all_heads(config))
+        case "mlps":
+            if config.attn_only:
+                raise CircuitviewError(f"{model.name} has no MLPs; choose heads or paths")
+            _require_only(chosen, "mlps", "MLPs")
+            return chosen or each_mlp(config)
+        case "each-order":
+            return each_order(config)
+        case "paths" if not chosen:
+            return (yield from _largest_paths(model, question, cases))
+        case "paths":
+            # "mlp 0" is a path here, that of the MLP's output to the target.
+            return tuple(_paths_named(text) for text in question.chosen)
+        case _:
+            return chosen
+
+
+def _require_only(sites: tuple[Site, ...], part: str, named: str) -> None:
+    """Pass only sites made of nothing but their `part`."""
+    parts = ("heads", "mlps", "paths", "orders")
+    for site in sites:
+        if any(getattr(site, other) for other in parts if other != part):
+            raise CircuitviewError(f"{site}: not among the {named}; choose what = chosen for it")
+
+
+def _paths_named(text: str) -> Site:
+    labels = [part.strip() for part in text.split("+")]
+    return Site(paths=tuple(Path.parse("token" if one == "direct" else one) for one in labels))
+
+
+def _head(site: Site) -> Head:
+    if len(site.heads) != 1 or str(site) != str(site.heads[0]):
+        raise CircuitviewError(f"{site} is not one head: pairs are of heads")
+    return site.heads[0]
+
+
+def _largest_paths(
+    model: "Model", question: Question, cases: "list[Case]"
+) -> Generator[Progress, None, tuple[Site, ...]]:
+    """The largest paths of the first prompt, one row each."""
+    from circuitview.core.expansion import expansion_steps
+
+    target = cases[0].target
+    if target is None:
+        raise CircuitviewError(
+            "the largest paths are those of a prompt's target: name the paths to measure on a text"
+        )
+    recording = model.run(cases[0].prompt, question.dtype)
+    expansion = yield from expansion_steps(recording, target, listed=max(question.most, 1))
+    expansion.require_balance()
+    return tuple(Site(paths=(term.path,)) for term in expansion.terms[: question.most])

@@ -1,0 +1,34 @@
+"""Runs of the ablation lab on small models."""
+
+from functools import cache
+
+from circuitview.core.checkpoint import open_model
+from circuitview.session.lab import Question, Run, run_question
+
+MODEL = "induction-by-hand"
+
+
+@cache
+def opened(name: str):
+    return open_model(name)
+
+
+def found(question: Question) -> Run:
+    steps = run_question(opened(question.model), question)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def prompts(name: str, count: int = 2, length: int = 6) -> tuple[str, ...]:
+    """Prompts of words that the model has, three of them and again."""
+    tokenizer, V = opened(name).tokenizer, opened(name).config.d_vocab
+    words = [tokenizer.text(token) for token in range(V)]
+    words = [word for word in words if word and word.strip() and "|" not in word]
+    rows = [
+        [words[(7 * row + 3 * (place % 3)) % len(words)] for place in range(length)]
+        for row in range(count)
+    ]
+    return tuple(" ".join(row) for row in rows)
