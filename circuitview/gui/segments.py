@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QButtonGroup,
+    QHBoxLayout,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
 
 from circuitview.figures.theme import Theme
 
@@ -29,12 +36,14 @@ class Segment(QPushButton):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        # A new style sheet for the application takes every palette back.
+        # A new style sheet for the application takes every palette back, to one that it keeps from
+        # before; a button that has come up since would show the colours of then.
         kinds = (QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
-        if event.type() in kinds and self._tinted is not None and self.isChecked():
+        if event.type() in kinds and self._tinted is not None:
             role = QPalette.ColorRole.Button
-            if self.palette().color(role) != self._tinted.color(role):
-                self.setPalette(self._tinted)
+            wanted = self._tinted if self.isChecked() else QApplication.palette()
+            if self.palette().color(role) != wanted.color(role):
+                self.setPalette(wanted)
 
 
 class Segments(QWidget):

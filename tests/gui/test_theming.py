@@ -5,6 +5,7 @@ from PySide6.QtGui import QColor, QPalette
 
 from circuitview.figures.theme import DARK, LIGHT, contrast
 from circuitview.gui import theming
+from circuitview.gui.panels.ablation import AblationPanel
 from circuitview.gui.panels.attention import AttentionPanel
 from circuitview.gui.theming import Wardrobe, palette
 
@@ -35,6 +36,20 @@ def test_the_choice_that_is_down_stays_tinted_when_the_style_sheet_comes(qtbot, 
     qtbot.waitUntil(
         lambda: down.palette().color(QPalette.ColorRole.Button) == QColor(LIGHT.selection)
     )
+
+
+def test_a_choice_that_came_up_wears_the_theme_that_comes(qtbot, qapp, make_window):
+    """The sheet gave back the palette of before: light buttons in a dark window."""
+    window = make_window([AblationPanel])
+    window.choose_theme("light")
+    qtbot.waitUntil(lambda: LIGHT.background in qapp.styleSheet())
+    pages = window.host.docks["ablation"].panel.pages
+    pages.button(1).click()
+    assert not pages.button(0).isChecked()
+    window.choose_theme("dark")
+    qtbot.waitUntil(lambda: DARK.background in qapp.styleSheet())
+    raised = palette(DARK).color(QPalette.ColorRole.Button)
+    qtbot.waitUntil(lambda: pages.button(0).palette().color(QPalette.ColorRole.Button) == raised)
 
 
 def test_system_choice_follows_the_desktop_while_running(qapp, document, monkeypatch):
