@@ -50,6 +50,8 @@ def _grab() -> None:
         pause = QEventLoop()
         QTimer.singleShot(settled, pause.quit)
         pause.exec()
+        while not window.diagram.canvas.complete:
+            app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
     wait(lambda: document.snapshot.results.expansion is not None)
     PICTURES.mkdir(exist_ok=True)
@@ -69,8 +71,24 @@ def _grab() -> None:
         wait(lambda: True)
         picture = PICTURES / f"window-{name}.png"
         window.grab().save(str(picture))
+    grab_lab(window, wait)
     window.close()
     document.jobs.shutdown()
+
+
+def grab_lab(window, wait) -> None:
+    """Every path of the first prompt measured, the diagram in the colours of the effects."""
+    from PySide6.QtCore import Qt
+
+    document, dock = window.document, window.host.docks["ablation"]
+    document.edit(lambda state: replace(state, theme="light"))
+    window.host.resizeDocks([dock], [SIZE[1] * 2 // 5], Qt.Orientation.Vertical)
+    dock.panel.form.choose("paths")
+    dock.panel.run()
+    wait(lambda: not document.jobs.busy)
+    document.effects.action.setChecked(True)
+    wait(lambda: True)
+    window.grab().save(str(PICTURES / "window-lab.png"))
 
 
 def deep_model() -> Path | None:

@@ -51,8 +51,8 @@ def ablate(
             "--length",
             metavar="N",
             min=2,
-            help="Tokens of a window of the text, BOS included. Default: 128, or what the model "
-            "reads.",
+            help="Tokens of a window of the text, BOS included; at most what the model reads. "
+            "Default: 128.",
         ),
     ] = None,
     windows: Annotated[
@@ -235,10 +235,11 @@ class _Rows:
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
-        self._runs = ""
+        self._runs = "0"
 
     def note(self, progress: "Progress") -> None:
-        self._runs = f"{progress.done:,} of {progress.total:,}"
+        if not isinstance(progress.partial, str):
+            self._runs = f"{progress.done:,} of {progress.total:,}"
         if isinstance(progress.partial, tuple):
             self._seen |= {str(row.site) for row in progress.partial}
 

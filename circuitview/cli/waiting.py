@@ -107,7 +107,10 @@ class _Bar:
         share = progress.done / max(progress.total, 1)
         full = round(_BAR * share)
         line = f"[{'#' * full}{'.' * (_BAR - full)}] {share:.0%}"
-        line += f", {progress.done:,} of {progress.total:,} {self._units}"
+        if isinstance(progress.partial, str):  # what is being done before the first unit
+            line += f", {progress.partial}"
+        else:
+            line += f", {progress.done:,} of {progress.total:,} {self._units}"
         done = progress.done - self._begun_at
         if done > 0:
             left = (now - self._begun) / done * (progress.total - progress.done)

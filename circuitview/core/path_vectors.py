@@ -6,6 +6,7 @@ that the two check each other. The vectors of all paths sum to the final stream,
 Source: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.path import Path
+from circuitview.core.progress import Progress, finished
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
 
@@ -95,19 +97,28 @@ def order_vectors(recording: Recording) -> Float[Tensor, "order pos d_model"]:
     side for each order. Source: the path ablation of Elhage et al. 2021, whose run n + 1 holds the
     sum of orders 0 to n.
     """
-    with torch.inference_mode():
-        config = recording.weights.config
-        found = recording.stream.new_zeros(config.n_layers + 1, *recording.stream[0].shape)
-        for source in recording.weights.sources:
+    return finished(order_vector_steps(recording))
+
+
+def order_vector_steps(
+    recording: Recording,
+) -> Generator[Progress, None, Float[Tensor, "order pos d_model"]]:
+    """The same, layer by layer, to be stopped in between."""
+    n_layers, sources = recording.weights.config.n_layers, recording.weights.sources
+    with torch.inference_mode():  # not across a yield: the mode belongs to the thread
+        found = recording.stream.new_zeros(n_layers + 1, *recording.stream[0].shape)
+        for source in sources:
             if source.layer < 0:
                 found[0] += recording.source(source)
-        for layer in range(config.n_layers):
+    for layer in range(n_layers):
+        with torch.inference_mode():
             # Before layer l no path has more than l heads.
             found[1 : layer + 2] += _through_heads(recording, layer, found[: layer + 1])
-            for source in recording.weights.sources:
+            for source in sources:
                 if source.layer == layer:
                     found[0] += recording.source(source)
-        return found
+        yield Progress(layer + 1, n_layers)
+    return found
 
 
 def _through_head(

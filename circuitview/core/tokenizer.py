@@ -275,10 +275,12 @@ class Tokenizer:
         exact = self._tokens_of_text.get(text, ())
         if len(exact) == 1:
             return exact[0]
-        if typed is not None:
-            return typed
+        # Before a piece that is not what was typed: a vocabulary without "␣" may leave it out, and
+        # "␣a" would become "a".
         if text in self._token_of_label:
             return self._token_of_label[text]
+        if typed is not None:
+            return typed
         ids = self._pieces(text)
         parts = " ".join(repr(self.text(token) or self.label(token)) for token in ids[:_FEW])
         parts += " …" if len(ids) > _FEW else ""

@@ -30,6 +30,7 @@ _SHARE = 0.54  # of the height, for the values
 _NAMES = 20.0  # pixels under the bars, for the orders
 _BETWEEN = 18.0  # pixels between the two charts
 _OVER, _UNDER = 20.0, 22.0  # pixels over and under the bars, for their numbers
+_LEAST_ROOM = 30.0  # pixels each way; in less there are no bars
 _CLEAN = 16.0  # pixels over all that, for the name of the clean line
 
 
@@ -74,16 +75,19 @@ def order_figure(
     factor = enlargement(width, height)
     wide, high = width / factor, height / factor
     head, top = heading(title, note, theme, wide)
-    if not rows:
-        text = Text(wide / 2, (top + high) / 2, "nothing measured yet", 12, theme.muted, "middle")
-        made = Figure(wide, high, theme.background, (head, text), title, description)
-        return enlarged(made, factor)
+    under_heading = top
     bottom = high - MARGIN - _NAMES - 18
     top += _CLEAN
     both = bottom - top >= _TWO_FROM and any(row.marginal is not None for row in rows)
     told = any(row.marginal is not None for row in rows) and not both
     foot = top + _SHARE * (bottom - top) if both else bottom - told * _UNDER
     area = Box(MARGIN + _LEFT, top + _OVER, wide - MARGIN, foot)
+    roomy = area.right - area.left >= _LEAST_ROOM and area.bottom - area.top >= _LEAST_ROOM
+    if not rows or not roomy:
+        words = elide("too little room" if rows else "nothing measured yet", 12, wide)
+        text = Text(wide / 2, (under_heading + high) / 2, words, 12, theme.muted, "middle")
+        made = Figure(wide, high, theme.background, (head, text), title, description)
+        return enlarged(made, factor)
     values = _chart(area, [0.0, clean, *(value for row in rows for value in _ends(row))])
     items = [head, *_values(rows, values, metric, clean, theme)]
     if told:

@@ -5,29 +5,29 @@ what that is more than the two single effects together: the interaction, which i
 side by side. The diagonal holds the single effects. Levels are symmetric about zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from circuitview.core.ablation.metric import MetricName
 from circuitview.core.ablation.sites import Site
 from circuitview.core.names import Head
-from circuitview.figures.effect_words import held, with_error, with_unit, written
+from circuitview.figures.effect_words import held, with_unit, written
 from circuitview.figures.enlarge import enlarged, enlargement
 from circuitview.figures.figure import Curve, Figure, Group, Image, Item, Rect, Text, segment
 from circuitview.figures.heading import MARGIN, heading
+from circuitview.figures.pair_grid import PairCell, PairGrid, PairValue, pair_grid
 from circuitview.figures.text_width import CAP_HEIGHT, elide, tick_step, width
-from circuitview.figures.theme import Theme, amount_colour, diverging, hex_colour, readable_on
+from circuitview.figures.theme import Theme, amount_colour, diverging, hex_colour, readable_on, rgb
 from circuitview.session import numbers
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import Row
 
-PairValue = Literal["effect", "interaction"]
-
 _SIZE, _SMALL, _SMALLEST = 12.0, 11.0, 8.5
+_MOST_CELLS = 32  # heads; the cells of more are one image
 _ALL_NAMED = 24  # heads; of more, labels are thinned where they have no room
 _PITCH = 14.0  # pixels from one label to the next
 _GRID_FROM = 5.0  # pixels a cell, from which lines part the cells
@@ -41,15 +41,6 @@ _WORDS = {
     "effect": "effect of removing both",
     "interaction": "interaction: both − one − the other",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PairCell:
-    """What one cell stands for: a head with itself is that head alone."""
-
-    site: Site
-    value: float | None
-    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,54 +86,24 @@ def pair_figure(
     factor = enlargement(width, height)
     wide, high = width / factor, height / factor
     head, top = heading(title, note, theme, wide)
-    heads, cells = pair_cells(rows, metric, show)
+    grid = pair_grid(rows, metric, show)
+    heads = grid.heads
     if not heads:
         text = Text(wide / 2, (top + high) / 2, "nothing measured yet", 12, theme.muted, "middle")
         made = Figure(wide, high, theme.background, (head, text), title, description)
         return enlarged(made, factor)
     words = _key_words(metric, show, clean, frozen)
     place = _place(heads, words, top, wide, high)
+    matrix = _raster if len(heads) > _MOST_CELLS else _cells
     items: tuple[Item, ...] = (
         head,
-        _cells(heads, cells, place, metric, show, marked, theme),
+        matrix(grid, place, marked, theme),
         *_axes(heads, place, theme),
-        _key(cells, words, place.key, wide, metric, show, theme),
+        _key(grid, words, place.key, wide, theme),
+        *_largest(grid, place.left + len(heads) * place.side, high, wide, theme),
     )
-    items += _largest(cells, place.left + len(heads) * place.side, high, wide, metric, show, theme)
     made = Figure(wide, high, theme.background, items, title, description)
     return enlarged(made, factor)
-
-
-def pair_cells(
-    rows: Sequence["Row"], metric: MetricName, show: PairValue
-) -> tuple[tuple[Head, ...], dict[tuple[int, int], PairCell]]:
-    """The heads of `rows` in their order, and a cell for each measured (lower place, upper place).
-
-    Interactions want both single effects; a pair without them has a cell without a value.
-    """
-    known = {row.site.heads: row for row in rows if row.site == Site(heads=row.site.heads)}
-    known = {heads: row for heads, row in known.items() if len(heads) in (1, 2)}
-    heads = tuple(sorted({head for pair in known for head in pair}))
-    at = {head: place for place, head in enumerate(heads)}
-    cells = {}
-    for pair, row in known.items():
-        first, last = at[pair[0]], at[pair[-1]]
-        value: float | None = row.effect
-        words = f"{row.site}: effect {with_error(row.effect, row.stderr, metric)}"
-        if len(pair) == 2:
-            between = _interaction(known, pair)
-            if between is not None:
-                words += f", interaction {written(between, metric)}"
-            value = between if show == "interaction" else value
-        cells[last, first] = PairCell(row.site, value, words)
-    return heads, cells
-
-
-def _interaction(known: dict[tuple[Head, ...], "Row"], pair: tuple[Head, ...]) -> float | None:
-    one, other = known.get(pair[:1]), known.get(pair[1:])
-    if one is None or other is None:
-        return None
-    return known[pair].effect - one.effect - other.effect
 
 
 def _place(
@@ -172,60 +133,73 @@ def _flat(heads: Sequence[Head], side: float) -> bool:
     return max(width(str(head), _SIZE) for head in heads) + 6 <= side
 
 
-def _limit(cells: dict[tuple[int, int], PairCell], show: PairValue) -> float:
-    """The size of value that has the last colour."""
-    sizes = [
-        abs(cell.value)
-        for (lower, upper), cell in cells.items()
-        if cell.value is not None and (show == "effect" or lower != upper)
-    ]
-    return max(sizes, default=0.0)
+def _raster(grid: PairGrid, place: _Place, marked: Site | None, theme: Theme) -> Group:
+    """All cells as one image: of many heads each is a few pixels. Its data is the grid, which
+    knows what stands where."""
+    n, side = len(grid.heads), place.side
+    rgba = diverging(grid.values, theme, grid.limit)
+    rgba[~np.isfinite(grid.values)] = (*rgb(theme.panel), 255)
+    rgba[np.triu_indices(n, 1)] = 0
+    image = Image(place.left, place.top, n * side, n * side, rgba, smooth=side < 1)
+    items: list[Item] = [Group((image,), id="pairs", data=grid)]
+    if marked is not None and set(marked.heads) <= set(grid.heads):
+        lower, upper = (grid.heads.index(marked.heads[end]) for end in (-1, 0))
+        cell = grid.cell(lower, upper)
+        if cell is not None and cell.site == marked:
+            items.append(_outline(place.left + upper * side, place.top + lower * side, side, theme))
+    return Group((*items, *_layer_lines(grid.heads, place, theme)), id="cells")
 
 
-def _cells(
-    heads: Sequence[Head],
-    cells: dict[tuple[int, int], PairCell],
-    place: _Place,
-    metric: MetricName,
-    show: PairValue,
-    marked: Site | None,
-    theme: Theme,
-) -> Group:
-    limit, side = _limit(cells, show), place.side
-    size = _number_size(cells, side, metric)
+def _outline(x: float, y: float, side: float, theme: Theme) -> Rect:
+    """About the cell whose corner is (x, y); larger than one that is too small to be seen."""
+    reach = max(side, 7.0)
+    corner = x + side / 2 - reach / 2, y + side / 2 - reach / 2
+    return Rect(*corner, reach, reach, stroke=theme.accent, stroke_width=2.5)
+
+
+def _cells(grid: PairGrid, place: _Place, marked: Site | None, theme: Theme) -> Group:
+    """Each cell by itself, with its number where there is room."""
+    n, side = len(grid.heads), place.side
+    found = [(i, j, grid.cell(i, j)) for i in range(n) for j in range(i + 1)]
+    size = _number_size([cell for _, _, cell in found if cell is not None], side, grid.metric)
     gap = 0.5 if side >= _GRID_FROM else 0.0
     items: list[Item] = []
     outline: list[Item] = []
-    for lower in range(len(heads)):
-        for upper in range(lower + 1):
-            x, y = place.left + upper * side, place.top + lower * side
-            cell = cells.get((lower, upper))
-            square = x + gap, y + gap, side - 2 * gap, side - 2 * gap
-            if cell is None:
-                items.append(Rect(*square, fill=theme.panel))
-                continue
-            alone = lower == upper
-            uncoloured = cell.value is None or (alone and show == "interaction")
-            fill = theme.panel
-            if not uncoloured:
-                fill = hex_colour(diverging(cell.value or 0.0, theme, limit))
-            parts: list[Item] = [Rect(*square, fill=fill)]
-            if alone and side >= 8:
-                rim = x + 1, y + 1, side - 2, side - 2
-                parts.append(Rect(*rim, stroke=theme.muted, stroke_width=0.8))
-            if size and not uncoloured:
-                text = written(cell.value or 0.0, metric)
-                middle = y + side / 2 + size * CAP_HEIGHT / 2
-                ink = readable_on(fill, theme)
-                parts.append(Text(x + side / 2, middle, text, size, ink, "middle"))
-            if cell.site == marked:
-                reach = max(side, 7.0)
-                corner = x + side / 2 - reach / 2, y + side / 2 - reach / 2
-                outline.append(Rect(*corner, reach, reach, stroke=theme.accent, stroke_width=2.5))
-            name = f"pair-{cell.site}"
-            items.append(Group(tuple(parts), id=name, title=cell.title, data=cell.site))
-    items += _layer_lines(heads, place, theme)
+    for lower, upper, cell in found:
+        x, y = place.left + upper * side, place.top + lower * side
+        square = x + gap, y + gap, side - 2 * gap, side - 2 * gap
+        if cell is None:
+            items.append(Rect(*square, fill=theme.panel))
+            continue
+        if cell.site == marked:
+            outline.append(_outline(x, y, side, theme))
+        parts = tuple(_cell(cell, grid, square, lower == upper, size, theme))
+        items.append(Group(parts, id=f"pair-{cell.site}", title=cell.title, data=cell.site))
+    items += _layer_lines(grid.heads, place, theme)
     return Group((*items, *outline), id="cells")
+
+
+def _cell(
+    cell: PairCell,
+    grid: PairGrid,
+    square: tuple[float, float, float, float],
+    alone: bool,
+    size: float,
+    theme: Theme,
+) -> Iterator[Item]:
+    x, y, side, _ = square
+    uncoloured = cell.value is None or (alone and grid.show == "interaction")
+    fill = theme.panel
+    if not uncoloured:
+        fill = hex_colour(diverging(cell.value or 0.0, theme, grid.limit))
+    yield Rect(*square, fill=fill)
+    if alone and side >= 7:
+        rim = x + 0.5, y + 0.5, side - 1, side - 1
+        yield Rect(*rim, stroke=theme.muted, stroke_width=0.8)
+    if size and not uncoloured:
+        text = written(cell.value or 0.0, grid.metric)
+        middle = y + side / 2 + size * CAP_HEIGHT / 2
+        yield Text(x + side / 2, middle, text, size, readable_on(fill, theme), "middle")
 
 
 def _layer_lines(heads: Sequence[Head], place: _Place, theme: Theme) -> list[Item]:
@@ -241,10 +215,10 @@ def _layer_lines(heads: Sequence[Head], place: _Place, theme: Theme) -> list[Ite
     return lines
 
 
-def _number_size(cells: dict[tuple[int, int], PairCell], side: float, metric: MetricName) -> float:
+def _number_size(cells: Sequence[PairCell], side: float, metric: MetricName) -> float:
     """The size of the numbers in the cells; 0 where they can't be read."""
-    texts = [written(cell.value, metric) for cell in cells.values() if cell.value is not None]
-    if not texts:
+    texts = [written(cell.value, metric) for cell in cells if cell.value is not None]
+    if not texts or side * 0.4 < _SMALLEST:
         return 0.0
     size = min(_SIZE, side * 0.4, (side - 4) / max(width(text, 1.0) for text in texts))
     return size if size >= _SMALLEST else 0.0
@@ -282,16 +256,14 @@ def _key_words(metric: MetricName, show: PairValue, clean: float, frozen: bool) 
 
 
 def _key(
-    cells: dict[tuple[int, int], PairCell],
+    grid: PairGrid,
     words: Sequence[str],
     place: tuple[float, float, float],
     wide: float,
-    metric: MetricName,
-    show: PairValue,
     theme: Theme,
 ) -> Group:
     """The colour bar with its levels, under the words that say what they are."""
-    limit = _limit(cells, show)
+    limit, metric = grid.limit, grid.metric
     left, top, length = place
     items: list[Item] = []
     for number, word in enumerate(words):
@@ -315,27 +287,18 @@ def _key(
 
 
 def _largest(
-    cells: dict[tuple[int, int], PairCell],
-    edge: float,
-    high: float,
-    wide: float,
-    metric: MetricName,
-    show: PairValue,
-    theme: Theme,
+    grid: PairGrid, edge: float, high: float, wide: float, theme: Theme
 ) -> tuple[Item, ...]:
     """The pairs with the largest values in words, at the foot beside the cells, where room is."""
-    pairs = [
-        (cell.value, cell) for (a, b), cell in cells.items() if a != b and cell.value is not None
-    ]
-    pairs = sorted(pairs, key=lambda pair: -abs(pair[0]))[:_LISTED]
+    pairs = grid.largest(_LISTED)
     left, pitch = edge + 24, 18.0
     top = high - MARGIN - 22 - len(pairs) * pitch
     named = max((width(str(cell.site), _SIZE) for _, cell in pairs), default=0.0)
-    amounts = [written(value, metric) for value, _ in pairs]
+    amounts = [written(value, grid.metric) for value, _ in pairs]
     across = named + 24 + max((width(text, _SIZE) for text in amounts), default=0.0)
     if not pairs or left + across > wide - MARGIN or top < _KEY_ROOM:
         return ()
-    items: list[Item] = [Text(left, top, f"largest {show}s", _SMALL, theme.muted)]
+    items: list[Item] = [Text(left, top, f"largest {grid.show}s", _SMALL, theme.muted)]
     for number, ((_, cell), text) in enumerate(zip(pairs, amounts, strict=True)):
         y = top + (number + 1) * pitch + 2
         ink = amount_colour(text, theme)

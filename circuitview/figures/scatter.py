@@ -145,7 +145,8 @@ def scatter_figure(
 def fitted(points: Sequence[ScatterPoint], area: Box, alike: bool = True) -> Scale:
     """The largest scale on which all points and both zeros lie inside `area`, centred; `alike` on
     both axes."""
-    wide, high = area.right - area.left, area.bottom - area.top
+    # A view that has no room yet still has a scale.
+    wide, high = max(area.right - area.left, 1.0), max(area.bottom - area.top, 1.0)
     xs = [0.0, *(point.x for point in points)]
     ys = [0.0, *(point.y - point.reach for point in points)]
     ys += [point.y + point.reach for point in points]

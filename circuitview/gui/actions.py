@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
 from circuitview.core.device import DEVICES, DeviceName
 from circuitview.gui.dock_host import DockHost
+from circuitview.gui.document import Document
 from circuitview.gui.opening import Opener
 from circuitview.gui.prompt_bar import COMPARE_KEYS, SHOW_KEYS, PromptBar
 from circuitview.session.settings import ThemeChoice
@@ -33,6 +34,7 @@ class Acts(Protocol):
     """What the menus call on the window, and on its prompt bar."""
 
     prompt_bar: PromptBar
+    document: Document
 
     def export_diagram(self) -> None: ...
     def export_panel(self) -> None: ...
@@ -59,6 +61,7 @@ class Acts(Protocol):
     def choose_device(self, device: DeviceName) -> None: ...
     def show_held_fixed(self) -> None: ...
     def show_lab_help(self) -> None: ...
+    def show_freezing_help(self) -> None: ...
     def show_shortcuts(self) -> None: ...
     def show_about(self) -> None: ...
     def close(self) -> bool: ...
@@ -125,9 +128,13 @@ class Menus(QObject):
 
     def _view(self, menu: QMenu) -> None:
         key, acts = QKeySequence.StandardKey, self._acts
+        menu.setToolTipsVisible(True)
         self._act(menu, "Zoom &in", acts.zoom_in, key.ZoomIn)
         self._act(menu, "Zoom &out", acts.zoom_out, key.ZoomOut)
         self._act(menu, "&Fit the diagram", acts.fit, "Ctrl+0")
+        by_effect = acts.document.effects.action
+        menu.addAction(by_effect)
+        self.actions_by_name["Colour the diagram by effect"] = by_effect
         menu.addSeparator()
         for dock in self._host.docks.values():
             menu.addAction(dock.toggleViewAction())
@@ -197,6 +204,7 @@ class Menus(QObject):
         acts = self._acts
         self._act(menu, "&What is held fixed", acts.show_held_fixed, "F1")
         self._act(menu, "What &ablation measures", acts.show_lab_help)
+        self._act(menu, "What &freezing shows", acts.show_freezing_help)
         self._act(menu, "&Keyboard shortcuts", acts.show_shortcuts)
         about = self._act(menu, "&About circuitview", acts.show_about)
         about.setMenuRole(QAction.MenuRole.AboutRole)

@@ -17,6 +17,7 @@ from circuitview.core.names import Head, ImbalanceError, IncomparableError
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
 from circuitview.gui.jobs import Failure, Job, JobProgress, JobRunner
+from circuitview.gui.lab_effects import LabEffects
 from circuitview.gui.lab_queue import LabQueue
 from circuitview.session.opening import Answer, opening_steps
 from circuitview.session.pipeline import Pipeline
@@ -46,6 +47,7 @@ class Document(QObject):
         self.jobs = jobs
         self.pipeline = Pipeline()
         self.lab = LabQueue(jobs, self.pipeline, self)
+        self.effects = LabEffects(self.lab, self)
         self._state = state or State()
         self._snapshot = Snapshot(self._state)
         self._good = self._snapshot  # the last that could be computed
@@ -234,6 +236,7 @@ class Document(QObject):
 
     def _show(self, snapshot: Snapshot) -> None:
         before, self._snapshot = self._snapshot, snapshot
+        self.effects.show_snapshot(snapshot)
         self.changed.emit(snapshot, before)
 
 

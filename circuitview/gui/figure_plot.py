@@ -8,8 +8,10 @@ from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from circuitview.figures.figure import Figure, Group, Item, Text, bounds
+from circuitview.figures.pair_grid import PairGrid
 from circuitview.figures.text_width import elide
 from circuitview.gui.paint import paint
+from circuitview.gui.paint_failure import paint_failure
 
 log = logging.getLogger(__name__)
 
@@ -19,9 +21,10 @@ _SIZE = 12.0
 
 
 class FigurePlot(QWidget):
-    """Signals: clicked(the data of a part of the figure)."""
+    """Signals: clicked(the data of a part of the figure); made: for the room there is now."""
 
     clicked = Signal(object)
+    made = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,6 +46,7 @@ class FigurePlot(QWidget):
             return None
         if self._made is None or self._made[0] != self.size():
             self._made = self.size(), self._figure(self._make)
+            self.made.emit()
         return self._made[1]
 
     def _figure(self, make: Make) -> Figure:
@@ -65,8 +69,14 @@ class FigurePlot(QWidget):
         if figure.background is not None:
             painter.fillRect(self.rect(), QColor(figure.background))
         painter.setOpacity(_FADED if self._faded else 1.0)
-        paint(figure.items, painter)
+        failure = None
+        try:
+            paint(figure.items, painter)
+        except Exception as error:  # noqa: BLE001 - it is written in the picture's place
+            failure = error
         painter.end()
+        if failure is not None:
+            paint_failure(self, failure)
 
     def part_at(self, where: QPointF) -> Group | None:
         """The innermost part with data under the mouse."""
@@ -76,8 +86,13 @@ class FigurePlot(QWidget):
             if box is None:
                 continue
             across, down = box.left <= where.x() <= box.right, box.top <= where.y() <= box.bottom
-            if across and down:
-                found = part
+            if not (across and down):
+                continue
+            found = part
+            if isinstance(part.data, PairGrid):  # one image for all of its cells
+                wide, high = box.right - box.left, box.bottom - box.top
+                cell = part.data.at((where.x() - box.left) / wide, (where.y() - box.top) / high)
+                found = None if cell is None else Group((), title=cell.title, data=cell.site)
         return found
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

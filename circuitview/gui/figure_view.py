@@ -15,6 +15,7 @@ from circuitview.figures.figure import Box, Group, Item, Text, bounds
 from circuitview.figures.text_width import ASCENT, DESCENT
 from circuitview.figures.theme import LIGHT, Theme
 from circuitview.gui.paint import paint
+from circuitview.gui.paint_failure import paint_failure
 
 _SPARE = 2.0  # pixels that a marked row reaches beyond what is in it
 _RIM = 5.0  # pixels above the first row and below the last
@@ -94,6 +95,16 @@ class FigureView(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(self._theme.background))
+        failure = None
+        try:
+            self._paint(event, painter)
+        except Exception as error:  # noqa: BLE001 - it is written in the picture's place
+            failure = error
+        painter.end()
+        if failure is not None:
+            paint_failure(self, failure)
+
+    def _paint(self, event: QPaintEvent, painter: QPainter) -> None:
         top, bottom = (
             edge / self._factor + self._crop.top
             for edge in (event.rect().top() - 2, event.rect().bottom() + 3)
@@ -112,7 +123,6 @@ class FigureView(QWidget):
             (item for item, span in self._pieces if span.top <= bottom and span.bottom >= top),
             painter,
         )
-        painter.end()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         group = self.group_at(event.position())

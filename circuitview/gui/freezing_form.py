@@ -1,5 +1,7 @@
 """What a freezing experiment is asked about: its fields, and the question that they make."""
 
+from dataclasses import replace
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
@@ -16,7 +18,7 @@ from circuitview.gui.field_grid import FieldGrid
 from circuitview.gui.lab_fields import spin
 from circuitview.gui.token_field import TokenField
 from circuitview.session.freezing import Experiment, FreezingQuestion
-from circuitview.session.state import Snapshot
+from circuitview.session.state import Snapshot, State
 from circuitview.session.tokens import token_contributions
 
 _FIELDS: dict[Experiment, tuple[str, ...]] = {
@@ -24,6 +26,16 @@ _FIELDS: dict[Experiment, tuple[str, ...]] = {
     "swap": ("position", "token"),
     "row": ("prompt_b", "head"),
 }
+
+
+def subject_of(snapshot: Snapshot, experiment: Experiment) -> State:
+    """The state that an experiment is about: of the prompt that is shown, its target and dest as
+    they came out. A row is always that of A beside another's, so that the two keep their names."""
+    state, expansion = snapshot.alone, snapshot.results.expansion
+    if expansion is not None:
+        target = expansion.target
+        state = replace(state, target=target.label, versus=target.versus_label, dest=target.dest)
+    return replace(state, prompt=snapshot.state.prompt) if experiment == "row" else state
 
 
 class FreezingForm(QScrollArea):
@@ -103,6 +115,8 @@ class FreezingForm(QScrollArea):
         if expansion is None or model is None:
             return
         self.token.set_labels(model.labels)
+        if expansion.between is not None:  # of the difference, A: as what is run
+            expansion, _ = expansion.between
         dest, prompt = expansion.target.dest, expansion.recording.prompt
         shown = tuple(f"{src} {prompt.labels[src]}" for src in range(dest + 1))
         source = snapshot.state.selection.source
@@ -116,8 +130,9 @@ class FreezingForm(QScrollArea):
             self._source = source
             if source is not None and source <= dest:
                 self.position.setCurrentIndex(source)
-        if not self._prompt_written:  # the first prompt, for a word of it to be changed
-            self.prompt_b.setText(snapshot.state.prompt)
+        if not self._prompt_written:  # without a second prompt the first, for a word to be changed
+            state = snapshot.state
+            self.prompt_b.setText(state.prompt if state.other is None else state.other)
         self.head.setText(f"head {self.chosen_head} at dest {dest}")
 
     @property
@@ -131,7 +146,7 @@ class FreezingForm(QScrollArea):
         experiment = self._experiment
         other = {"linearity": self.summand, "row": self.prompt_b}.get(experiment)
         return FreezingQuestion(
-            about=self._snapshot.state,
+            about=subject_of(self._snapshot, experiment),
             experiment=experiment,
             other="" if other is None else other.text(),
             position=max(0, self.position.currentIndex()) if experiment == "swap" else 0,

@@ -1,6 +1,7 @@
 """Short texts of the Help menu."""
 
 from html import escape
+from typing import Literal
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
@@ -53,14 +54,38 @@ error over prompts or windows.</p>
 with. Results of another model or prompt are pale, and say so.</p>"""
 
 
-def held_fixed_box(parent: QWidget) -> QMessageBox:
-    """What the numbers mean."""
-    return _box(parent, "What is held fixed", HELD_FIXED)
+FREEZING = """<h3>What the freezing panel shows</h3>
+<p><b>Frozen</b>, a prompt's attention patterns, norm scales and MLP outputs are those of the clean
+run, whatever tokens are put in. What is left of the model is linear in the token embeddings.
+<b>Free</b>, or recomputed, all of it follows the new tokens.</p>
+<p><b>Linearity</b> puts that to the test. g(t) are all logits with the token embeddings t, minus
+those with none. a is this prompt, b another of as many tokens, or the same tokens in another order.
+Frozen, g(a + b) and g(a) + g(b) agree but for rounding, and so do g(2a) and 2 g(a); recomputed,
+they are apart by whole logits.</p>
+<p><b>Token swap</b> replaces the token at one position. Each path that starts there changes by its
+weight times what the new token would send less what the old one does. These changes add up to the
+frozen run, which is a forward pass of its own; where they don't, nothing is shown. The free run
+stands beside it: what the frozen one lacks is what patterns, norms and MLPs make of the new
+token.</p>
+<p><b>Two prompts</b> compares one row of a head: where it looks from dest under prompt A and under
+prompt B. In layer 0 the score between two tokens that both prompts have at the same places stays.
+The weights move all the same, since the row adds up to 1. In later layers scores move too, as
+earlier heads have read other tokens.</p>
+<p>Where two prompts are open, linearity and swap are of the one that is shown (of A, where B − A
+is), and the row compares A with B unless another prompt is typed.</p>"""
+
+HelpPage = Literal["held fixed", "ablation", "freezing"]
+
+_PAGES: dict[HelpPage, tuple[str, str]] = {
+    "held fixed": ("What is held fixed", HELD_FIXED),
+    "ablation": ("What the ablation panel measures", LAB),
+    "freezing": ("What the freezing panel shows", FREEZING),
+}
 
 
-def lab_box(parent: QWidget) -> QMessageBox:
-    """What the ablation panel measures."""
-    return _box(parent, "What the ablation panel measures", LAB)
+def help_box(parent: QWidget, page: HelpPage) -> QMessageBox:
+    """What the numbers mean: one page."""
+    return _box(parent, *_PAGES[page])
 
 
 def about_box(parent: QWidget) -> QMessageBox:

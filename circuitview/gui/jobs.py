@@ -2,8 +2,9 @@
 
 A job is a plain function or one that returns a generator of core.progress.Progress; between its
 yields it can be cancelled, and jobs marked urgent (the analysis behind a click) are served first,
-so a long run never makes the window wait. Only plain values cross between the threads, by one
-queued signal; a Job lives on the main thread and its signals fire there.
+so a long run never makes the window wait. Those that are not urgent take turns: a short one need
+not wait for the end of a long one. Only plain values cross between the threads, by one queued
+signal; a Job lives on the main thread and its signals fire there.
 """
 
 import logging
@@ -175,9 +176,12 @@ class JobRunner(QObject):
                 if not queue:
                     return
                 task = queue[0]
-            if self._step(task):
-                with self._lock:
+            ended = self._step(task)
+            with self._lock:
+                if ended:
                     queue.popleft()
+                elif queue is self._patient:
+                    queue.rotate(-1)
 
     def _step(self, task: _Task) -> bool:
         """Do one piece of the task; whether it has ended."""

@@ -1,6 +1,7 @@
 """The pictures of one run: for export with heading and provenance, and bare beside the table."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from circuitview import __version__
@@ -8,6 +9,7 @@ from circuitview.core.ablation.sites import Site
 from circuitview.figures.ablation import lab_figure
 from circuitview.figures.figure import Figure
 from circuitview.figures.order_bars import order_figure
+from circuitview.figures.pair_grid import PairValue
 from circuitview.figures.pair_matrix import pair_figure
 from circuitview.figures.theme import Theme
 from circuitview.gui.lab_queue import LabRun
@@ -29,12 +31,14 @@ def run_figure(
     *,
     marked: Site | None = None,
     former: bool = False,
+    pairs: PairValue = "effect",
 ) -> Figure:
     """The run as a picture of its own.
 
     Args:
         rows: its rows, in the order in which a table is to have them.
         former: whether it is of something else than what the window shows.
+        pairs: what a matrix of pairs shows.
     """
     title = asked_words(entry.question).capitalize()
     note = of_words(entry)
@@ -42,14 +46,20 @@ def run_figure(
         note += f"; {state_words(entry)}"
     if former:
         note += "; not of what is open now"
-    return _figure(entry, rows, theme, width, height, marked, title, note)
+    return _figure(entry, rows, theme, width, height, marked, title, note, pairs)
 
 
 def bare_figure(
-    entry: LabRun, theme: Theme, width: float, height: float, marked: Site | None
+    entry: LabRun,
+    theme: Theme,
+    width: float,
+    height: float,
+    marked: Site | None,
+    pairs: PairValue = "effect",
 ) -> Figure:
     """The picture beside the table, which has the words."""
-    return _figure(entry, tuple(entry.rows.values()), theme, width, height, marked, "", "")
+    rows = tuple(entry.rows.values())
+    return _figure(entry, rows, theme, width, height, marked, "", "", pairs)
 
 
 def clean_value(entry: LabRun) -> float | None:
@@ -69,6 +79,7 @@ def _figure(
     marked: Site | None,
     title: str,
     note: str,
+    pairs: PairValue,
 ) -> Figure:
     asked, clean = entry.question, clean_value(entry) or 0.0
     description = "" if not title else _provenance(entry)
@@ -85,7 +96,7 @@ def _figure(
             note=note,
             description=description,
         )
-    draw = pair_figure if asked.what == "pairs" else lab_figure
+    draw = partial(pair_figure, show=pairs) if asked.what == "pairs" else lab_figure
     return draw(
         cast("Sequence[Row]", rows),
         metric=asked.metric,

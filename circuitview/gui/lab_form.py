@@ -23,6 +23,7 @@ from circuitview.core.ablation.metric import METRICS
 from circuitview.figures.theme import theme
 from circuitview.gui.field_grid import FieldGrid
 from circuitview.gui.lab_fields import KindFields, TextField, bundled_texts, spin
+from circuitview.gui.lab_match import question_of
 from circuitview.gui.segments import Segments
 from circuitview.session.lab import WHATS, Question, What
 from circuitview.session.lab_limits import count_sites, reason_against
@@ -316,23 +317,6 @@ class LabForm(QScrollArea):
         question, facts = self.question(), self._snapshot.results.model
         if question is not None and facts is not None and self.reason() is None:
             self.asked.emit(question, facts.name)
-
-
-def question_of(snapshot: Snapshot) -> Question:
-    """The prompt and the target of `snapshot`, as a question."""
-    state = snapshot.alone
-    return Question(
-        model=state.model,
-        prompts=(state.prompt,),
-        target=state.target,
-        versus=state.versus,
-        dest=state.dest,
-        prepend_bos=state.prepend_bos,
-        dtype=state.dtype,
-        device=state.device,
-        given=state.given,
-        tokenizer=state.tokenizer,
-    )
 
 
 def selected_site(selection: Selection) -> str:

@@ -1,5 +1,6 @@
 """What can be done with a run beside looking at it: kept, opened again, repeated elsewhere."""
 
+import json
 from pathlib import Path as FilePath
 from typing import Protocol, cast
 
@@ -7,9 +8,10 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton, QWidget
 
+from circuitview.core.files import write_bytes_whole
 from circuitview.core.names import CircuitviewError
 from circuitview.gui.document import Document
-from circuitview.gui.help_pages import lab_box
+from circuitview.gui.help_pages import help_box
 from circuitview.gui.lab_queue import LabRun
 from circuitview.session.command_line import command_line
 
@@ -30,9 +32,13 @@ class LabMenu(QObject):
         self.menu = QMenu(shows)
         self.save = self._act("Save run…", self._on_save)
         self.open = self._act("Open run…", self._on_open)
+        self.json = self._act("Export as JSON…", self._on_json)
         self.menu.addSeparator()
         self.copy = self._act("Copy as command line", self.copy_command)
         self.clear = self._act("Clear ended runs", document.lab.clear_ended)
+        self.menu.addSeparator()
+        self.menu.addAction(document.effects.action)
+        self.menu.setToolTipsVisible(True)
         self.menu.addSeparator()
         self.explain = self._act("What is measured…", self.show_help)
         self.menu.aboutToShow.connect(self._allow)
@@ -55,6 +61,7 @@ class LabMenu(QObject):
     def _allow(self) -> None:
         shown = self._shown
         self.save.setEnabled(shown is not None and shown.run is not None)
+        self.json.setEnabled(self.save.isEnabled())
         self.copy.setEnabled(shown is not None)
         self.clear.setEnabled(any(run.ended for run in self._document.lab.runs))
 
@@ -72,6 +79,26 @@ class LabMenu(QObject):
             return
         try:
             save_run(shown.run, folder)
+        except CircuitviewError as error:
+            self._document.report(str(error))
+
+    def _on_json(self) -> None:
+        file, _ = QFileDialog.getSaveFileName(
+            self._parent, "Export the run as JSON", "run.json", "JSON (*.json)"
+        )
+        if file:
+            self.write_json(FilePath(file))
+
+    def write_json(self, file: FilePath) -> None:
+        """Write what `circuitview ablate --format json` prints of the run that is shown."""
+        from circuitview.session.run_text import as_json
+
+        shown = self._shown
+        if shown is None or shown.run is None:
+            return
+        text = json.dumps(as_json(shown.run), indent=1, ensure_ascii=False, allow_nan=False)
+        try:
+            write_bytes_whole(file, f"{text}\n".encode())
         except CircuitviewError as error:
             self._document.report(str(error))
 
@@ -97,4 +124,4 @@ class LabMenu(QObject):
             QGuiApplication.clipboard().setText(command_line(shown.question))
 
     def show_help(self) -> None:
-        lab_box(self._parent).show()
+        help_box(self._parent, "ablation").show()

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPalette, QResizeEvent
+from PySide6.QtGui import QAction, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -30,12 +30,12 @@ from circuitview.figures.theme import theme
 from circuitview.gui.elided_label import ElidedLabel
 from circuitview.gui.figure_plot import FigurePlot
 from circuitview.gui.lab_figures import bare_figure, clean_value
-from circuitview.gui.lab_form import question_of
+from circuitview.gui.lab_match import same_model, same_question, site_of
 from circuitview.gui.lab_queue import LabRun
+from circuitview.gui.lab_switches import LabSwitches
 from circuitview.gui.lab_table import LabTable
 from circuitview.gui.lab_words import asked_words, of_words, state_words
-from circuitview.session.lab import Question
-from circuitview.session.state import Selection, Snapshot
+from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import Row
@@ -55,7 +55,8 @@ class LabResults(QWidget):
 
     site_chosen = Signal(object)
 
-    def __init__(self) -> None:
+    def __init__(self, colouring: QAction) -> None:
+        """Args: colouring: the switch of the diagram's colours."""
         super().__init__()
         self._snapshot = Snapshot()
         self._drawn_at = 0.0
@@ -84,13 +85,16 @@ class LabResults(QWidget):
         self.splitter.addWidget(self.table)
         self.splitter.addWidget(self.plots)
         self.splitter.setChildrenCollapsible(False)
-        self.head = QHBoxLayout()  # the panel puts its buttons at its end
+        self.switches = LabSwitches(colouring)
+        self.switches.value_chosen.connect(self._on_value)
+        self.head = QHBoxLayout()
         self.head.setSpacing(4)
         words = QVBoxLayout()
         words.setSpacing(0)
         words.addWidget(self.title)
         words.addWidget(self.of)
         self.head.addLayout(words, 1)
+        self.head.addWidget(self.switches)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
@@ -103,6 +107,7 @@ class LabResults(QWidget):
     def show_entry(self, entry: LabRun | None) -> None:
         """Show another run, or none."""
         self.entry = entry
+        self.switches.show_pairs(entry is not None and entry.question.what == "pairs")
         self.table.show_run(entry)
         self.show_snapshot(self._snapshot)
 
@@ -115,7 +120,8 @@ class LabResults(QWidget):
         if entry.ended:
             self.table.settle()
         self._tell()
-        waits = len(entry.rows) > _MANY or monotonic() - self._drawn_at < _PLOT_EVERY
+        many = len(entry.rows) > _MANY and entry.question.what not in _WHOLE
+        waits = many or monotonic() - self._drawn_at < _PLOT_EVERY
         if entry.ended or not waits:
             self._draw_plot()
 
@@ -123,6 +129,7 @@ class LabResults(QWidget):
         """Mark what is selected in `snapshot`, where the run is of its model."""
         self._snapshot = snapshot
         colours = theme(snapshot.state.theme)
+        self.switches.show_theme(colours)
         self.table.show_as(colours, stale=not self.is_current())
         self.table.select(self._selected())
         self._tell()
@@ -161,6 +168,7 @@ class LabResults(QWidget):
         self.words_above = shown
         self.title.setVisible(shown)
         self.of.setVisible(shown)
+        self.switches.setVisible(shown)
 
     @property
     def told(self) -> str:
@@ -188,9 +196,13 @@ class LabResults(QWidget):
     def _draw_whole(self, entry: LabRun) -> None:
         """The bars of orders, the matrix of pairs."""
         colours, marked = theme(self._snapshot.state.theme), self._selected()
-        make = partial(bare_figure, entry, colours, marked=marked)
+        make = partial(bare_figure, entry, colours, marked=marked, pairs=self.switches.value)
         self.whole.show_figure(make, faded=not self.is_current())
         self.plots.setCurrentWidget(self.whole)
+
+    def _on_value(self, _value: str) -> None:
+        self.switches.show_theme(theme(self._snapshot.state.theme))
+        self._draw_plot()
 
     def _draw_points(self, points: tuple[ScatterPoint, ...]) -> None:
         assert self.entry is not None
@@ -246,42 +258,6 @@ class LabResults(QWidget):
     def _halve(self) -> None:
         """Give table and plot the same room."""
         self.splitter.setSizes([1000, 1000])  # Qt takes them as shares
-
-
-def same_model(question: Question, snapshot: Snapshot) -> bool:
-    """Whether `question` is of the model that `snapshot` shows."""
-    shown = question_of(snapshot)
-    names = ("model", "device", "given", "tokenizer")
-    return snapshot.results.model is not None and all(
-        getattr(question, name) == getattr(shown, name) for name in names
-    )
-
-
-def same_question(question: Question, snapshot: Snapshot) -> bool:
-    """Whether `question` is of the model that `snapshot` shows, and where it is of a prompt, of
-    its prompt and target."""
-    if not same_model(question, snapshot):
-        return False
-    if question.text or len(question.prompts) != 1:
-        return True
-    shown, expansion = question_of(snapshot), snapshot.results.expansion
-    if expansion is None:
-        return False
-    last = len(expansion.recording.prompt) - 1
-
-    def asked(one: Question) -> tuple[object, ...]:
-        dest = last if one.dest is None else one.dest
-        versus = one.versus if question.metric == "difference" else None
-        return one.prompts, one.target, versus, dest, one.prepend_bos, one.dtype
-
-    return asked(question) == asked(shown)
-
-
-def site_of(selection: Selection) -> Site | None:
-    """What is selected in the diagram, as a site."""
-    if selection.path is not None:
-        return Site(paths=(selection.path,))
-    return None if selection.head is None else Site(heads=(selection.head,))
 
 
 def _clean_words(entry: LabRun) -> str:

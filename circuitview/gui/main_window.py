@@ -36,7 +36,7 @@ from circuitview.gui.expansion_choice import ExpansionChoice
 from circuitview.gui.export_dialog import ExportDialog
 from circuitview.gui.export_job import Exportable, ExportJob, let_go_of_clipboard
 from circuitview.gui.floor_bar import FloorBar
-from circuitview.gui.help_pages import about_box, held_fixed_box, lab_box, shortcuts_box
+from circuitview.gui.help_pages import about_box, help_box, shortcuts_box
 from circuitview.gui.message_strip import MessageStrip
 from circuitview.gui.offline_mark import OfflineMark
 from circuitview.gui.opening import Opener, dropped_model
@@ -372,10 +372,13 @@ class MainWindow(QMainWindow):
         self.document.edit(lambda state: replace(state, device=device))
 
     def show_held_fixed(self) -> None:
-        held_fixed_box(self).show()
+        help_box(self, "held fixed").show()
 
     def show_lab_help(self) -> None:
-        lab_box(self).show()
+        help_box(self, "ablation").show()
+
+    def show_freezing_help(self) -> None:
+        help_box(self, "freezing").show()
 
     def show_shortcuts(self) -> None:
         shortcuts_box(self, self.menus.shortcuts()).show()

@@ -19,6 +19,7 @@ from circuitview.core.ablation.sites import (
     each_mlp,
     each_order,
     each_pair,
+    parse_each,
 )
 from circuitview.core.device import DeviceName
 from circuitview.core.names import CircuitviewError, DtypeName, Head
@@ -100,6 +101,7 @@ class Run:
         table: the numbers.
         model_name, model_hash: of the model that was run; the hash is of its weight files.
         data_hash: of the tokens that were run.
+        donor_hash: of the text that the kind read, whole; "" where it read none.
         n_tokens: how many those are, and `n_cases` in how many prompts or windows.
         target: the target as shown ("·tea"), or "" for a text; of several prompts their own.
         version: of this program.
@@ -119,13 +121,15 @@ class Run:
     version: str
     seconds: float = 0.0
     soft_cap: float | None = None
+    donor_hash: str = ""
 
 
 def run_question(model: "Model", question: Question) -> Generator[Progress, None, Run]:
     """Measure what `question` asks of `model`, which is open.
 
-    Yields what core.ablation.lab.ablate yields: its partial results are tuples of rows. Before, in
-    the search for the largest paths, they are what is being done, as a text.
+    Yields what core.ablation.lab.ablate yields: its partial results are tuples of rows. Before,
+    while weight files are hashed and the largest paths searched for, they are what is being done,
+    as a text.
 
     Raises:
         CircuitviewError: where something that is asked can't be done; one line.
@@ -133,14 +137,17 @@ def run_question(model: "Model", question: Question) -> Generator[Progress, None
     import circuitview
     from circuitview.core.ablation.by_order import ablate_orders
     from circuitview.core.ablation.lab import ablate
-    from circuitview.core.fingerprint import hash_of_model, hash_of_tokens
+    from circuitview.core.files import read_text
+    from circuitview.core.fingerprint import hash_of_model, hash_of_text, hash_of_tokens
     from circuitview.session.expansions import soft_cap
 
     began = perf_counter()
     kind = kind_of(question)
     require_consistent(question)
     # First: a run must not be lost because its model was moved meanwhile.
-    model_hash = hash_of_model(question.model)
+    model_hash = yield from hash_of_model(question.model)
+    donor = str(dict(question.parameters).get("text", ""))
+    donor_hash = hash_of_text(read_text(donor)) if donor else ""
     yield Progress(0, 1)
     cases = yield from _cases(model, question)
     if question.what == "orders":
@@ -171,6 +178,7 @@ def run_question(model: "Model", question: Question) -> Generator[Progress, None
         version=circuitview.__version__,
         seconds=perf_counter() - began,
         soft_cap=soft_cap(model.config),
+        donor_hash=donor_hash,
     )
 
 
@@ -243,6 +251,7 @@ def difference(first: Run, again: Run) -> str | None:
         for what, before, after in (
             ("the model's weight file", first.model_hash, again.model_hash),
             ("what is run", first.data_hash, again.data_hash),
+            (f"the text that {first.question.kind} reads", first.donor_hash, again.donor_hash),
             (
                 f"the program's version ({first.version}, {again.version} now)",
                 first.version,
@@ -251,11 +260,7 @@ def difference(first: Run, again: Run) -> str | None:
         )
         if before != after
     ]
-    return (
-        found
-        + "; "
-        + (" and ".join(reasons) or "the machine or a text that a kind reads may have changed")
-    )
+    return f"{found}; {' and '.join(reasons) or 'the machine may have changed'}"
 
 
 def located(question: Question) -> Question:
@@ -323,13 +328,16 @@ def _sites(
 ) -> Generator[Progress, None, tuple[Site, ...]]:
     """What is taken away, one row each."""
     config = model.config
-    chosen = tuple(Site.parse(text) for text in question.chosen)
+    chosen = parse_each(question.chosen)
     match question.what:
         case "heads":
             _require_only(chosen, "heads", "heads")
             return chosen or each_head(config)
         case "pairs":
-            return each_pair([_head(site) for site in chosen] or all_heads(config))
+            heads = [_head(site) for site in chosen] or all_heads(config)
+            if len(heads) < 2:
+                raise CircuitviewError("a pair needs two heads; name another one, or none for all")
+            return each_pair(heads)
         case "mlps":
             if config.attn_only:
                 raise CircuitviewError(f"{model.name} has no MLPs; choose heads or paths")

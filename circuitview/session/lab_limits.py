@@ -4,7 +4,7 @@ Only what follows from the question and the model's sizes; what a tokenizer or a
 comes when it runs. Nothing heavy.
 """
 
-from circuitview.core.ablation.sites import Site
+from circuitview.core.ablation.sites import Site, parse_each
 from circuitview.core.config import ModelConfig
 from circuitview.core.names import CircuitviewError
 from circuitview.session.lab import Question
@@ -46,7 +46,7 @@ def _about_cases(question: Question, _config: ModelConfig) -> str | None:
 
 def _about_sites(question: Question, config: ModelConfig) -> str | None:
     try:
-        sites = [Site.parse(text) for text in question.chosen]
+        sites = parse_each(question.chosen)
         for site in sites:
             site.require_in(config)
     except CircuitviewError as error:

@@ -1,6 +1,7 @@
 """What run.json of a saved run holds, field by field, and what of it must fit together."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
@@ -62,6 +63,7 @@ class SavedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     model_name: str
     model_hash: str
     data_hash: str
+    donor_hash: str
     n_tokens: int
     n_cases: int
     target: str
@@ -135,12 +137,12 @@ def table_of(
         raise CircuitviewError("it has no rows")
     if saved.frozen != (question.frozen or question.what == "orders"):
         raise CircuitviewError("frozen is not what was asked for")
-    _require_mean(saved.clean, clean_values, "clean")
-    for row, found in zip(saved.rows, values, strict=True):
+    for row in saved.rows:
         if row.n != saved.n_cases:
             raise CircuitviewError(f"a row of {row.n} cases among {saved.n_cases}")
-        _require_mean(row.value, found, "value")
-        _require_mean(row.effect, found - clean_values, "effect")
+    _require_means([saved.clean], clean_values[None], "clean")
+    _require_means([row.value for row in saved.rows], values, "value")
+    _require_means([row.effect for row in saved.rows], values - clean_values, "effect")
     orders = question.what == "orders"
     rows = tuple(
         _order_row(row, place) if orders else _row(row) for place, row in enumerate(saved.rows)
@@ -149,13 +151,15 @@ def table_of(
     return AblationTable(saved.metric, saved.frozen, clean, rows, clean_values, values)
 
 
-def _require_mean(number: Number, values: Numbers, name: str) -> None:
-    """Pass only the mean of `values`; added up in another order it may differ in the last bits."""
-    scale = float(np.abs(values).max())
+def _require_means(found: Sequence[Number], values: Numbers, name: str) -> None:
+    """Pass only the means of [row, case] `values`; added up in another order they may differ in the
+    last bits. All rows at once: the window waits."""
+    scale = np.abs(values).max(1)
     with np.errstate(invalid="ignore"):
-        same = np.isclose(float(number), values.mean(), 1e-9, 1e-12 * scale, equal_nan=True)
-    if not same:
-        raise CircuitviewError(f"{name} {number} is not the mean of its numbers")
+        means = np.array([float(number) for number in found])
+        same = np.isclose(means, values.mean(1), 1e-9, 1e-12 * scale, equal_nan=True)
+    if not same.all():
+        raise CircuitviewError(f"{name} {found[int(same.argmin())]} is not the mean of its numbers")
 
 
 def _row(row: SavedRow) -> "Row":

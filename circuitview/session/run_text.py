@@ -48,6 +48,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "soft_cap": run.soft_cap,
         "model_hash": run.model_hash,
         "data_hash": run.data_hash,
+        "donor_hash": run.donor_hash or None,
         "version": run.version,
         "rows": [_entry(run, row) for row in table.rows],
     }

@@ -271,8 +271,9 @@ class Snapshot:
         if state.other is None:
             return state
         target, dest = state.target, state.dest
-        if expansion is not None:  # B is explained by A's top prediction
-            target = expansion.target.label if target is None else target
+        if expansion is not None:
+            if target is None and state.showing == "b":  # explained by A's top prediction
+                target = expansion.target.label
             dest = None if dest is None else expansion.target.dest
         prompt = state.prompt_shown
         return replace(state, prompt=prompt, other=None, shown="a", target=target, dest=dest)

@@ -103,6 +103,35 @@ def test_error_survives_a_terminal_without_unicode(bundle):
     assert "\\xe9\\U0001f375" in done.stderr
 
 
+STOPPED_AT_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "circuitview.cli.app":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from circuitview.__main__ import main
+main()
+"""
+STOPPED_TWICE = """
+import atexit, os, signal
+from circuitview.cli import app
+from circuitview.__main__ import main
+app.run = lambda: 130
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [(STOPPED_AT_IMPORT, "circuitview: stopped\n"), (STOPPED_TWICE, "")]
+)
+def test_ctrl_c_at_either_end_has_the_usual_exit_code(code, told):
+    """Before the commands are there, and while Python takes itself apart."""
+    done = python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", told)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no SIGPIPE there")
 def test_reader_that_leaves_early_ends_the_program_quietly(bundle):
     command = [sys.executable, "-m", "circuitview", "paths", bundle, "--prompt", PROMPT]

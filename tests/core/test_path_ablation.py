@@ -70,7 +70,9 @@ def test_loss_by_order_is_that_of_the_papers_runs(tiny):
             assert row.marginal == pytest.approx(gained.mean(), abs=1e-10)
             assert row.marginal_stderr == pytest.approx(gained.std(ddof=1) / 3**0.5, abs=1e-10)
     assert table.rows[0].marginal is None
-    assert [step.done for step in steps] == list(range(1, steps[-1].total + 1))
+    dones = [step.done for step in steps]
+    assert dones == sorted(dones)
+    assert set(dones) == set(range(1, steps[-1].total + 1))
     assert steps[-1].partial == table.rows
 
 
@@ -108,7 +110,7 @@ def test_stopping_between_two_orders_leaves_nothing_behind():
     model = tiny_model(Tiny())
     case = window_case(model, [1, 2, 3])
     first = model.run(case.prompt)
-    for stop in range(1, 5):
+    for stop in range(1, 7):  # in the layers that all orders share, and between two orders
         run = ablate_orders(model, [case])
         for _ in range(stop):
             next(run)

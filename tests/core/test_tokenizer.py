@@ -189,6 +189,13 @@ def test_half_an_emoji_can_be_named_by_its_label(bytes_and_pieces):
     assert bytes_and_pieces.token_id("⟨F0 9F 98⟩") == half
 
 
+def test_label_is_looked_up_before_what_is_left_of_a_text_without_its_unknown_characters():
+    inner = HuggingFaceTokenizer(models.BPE({" ": 0, "a": 1, " a": 2}, [(" ", "a")]))
+    assert inner.encode("␣a").ids == [1]  # without an unknown token, "␣" is left out
+    tokenizer = Tokenizer(inner, None, 3)
+    assert [tokenizer.token_id(text) for text in ("␣a", " a", "a", "␣")] == [2, 2, 1, 0]
+
+
 @pytest.mark.parametrize("text", ["tea \ud83c", "\udcff"])
 def test_half_a_character_in_a_prompt_does_not_blame_the_tokenizer(bytes_and_pieces, text):
     with pytest.raises(CircuitviewError, match=r"half a character.*type it again"):

@@ -8,7 +8,7 @@ from circuitview.core.ablation.sites import Site
 from circuitview.core.ablation.table import Row
 from circuitview.core.analysis import analyse
 from circuitview.core.expansion import expand
-from circuitview.core.names import Head
+from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.path import Path
 from circuitview.core.target import Target
 from circuitview.figures.diagram import Diagram, MeasuredEffects, diagram_figure
@@ -190,3 +190,28 @@ def test_colours_change_to_effects_and_back_without_a_new_layout(induction, stro
     assert dump(coloured.picture(Selection()).figure) != before
     assert dump(coloured.with_effects(None).picture(Selection()).figure) == before
     assert dump(plain.picture(Selection()).figure) == before
+
+
+def test_an_mlp_has_its_own_effect_as_a_source_and_as_a_step(induction):
+    rows = [Row(Site.parse("mlp 1"), None, 0.0, -2.0, None, 1)]
+    effects = MeasuredEffects.of_rows(rows, "logit", frozen=False)
+    assert effects.values == {Mlp(1): -2.0}
+    assert effects.of(Mlp(1)) == effects.of(Source("mlp", 1)) == -2.0
+    assert effects.of(Source("mlp", 0)) is None
+    assert effects.of(Source("mlp bias", 1)) is None
+    assert effects.of(Path.parse("mlp 1")) is None  # its path alone is another experiment
+    assert effects.asks(Source("mlp", 0))
+    assert not effects.asks(Head(0, 0))
+    assert not effects.asks(Source("bias", 1))
+    written = texts(drawn(induction, effects))
+    assert "colour: effect of removing the MLP, later layers free" in written
+
+
+def test_nodes_say_their_effect_where_their_kind_is_measured(induction):
+    figure = drawn(induction, MeasuredEffects({Head(0, 0): 1.0}))
+    titles = {group.data: group.title for group in groups(figure) if isinstance(group.data, Head)}
+    assert titles.pop(Head(0, 0)).endswith(", effect +1.00 logits")
+    assert titles
+    assert all(title.endswith(", effect not measured") for title in titles.values())
+    of_paths = drawn(induction, MeasuredEffects({UP: 1.0}))
+    assert "effect" not in band(of_paths, Head(0, 0)).title

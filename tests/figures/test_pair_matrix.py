@@ -7,7 +7,8 @@ import pytest
 
 from circuitview.core.ablation.sites import Site
 from circuitview.figures.figure import Image, Rect, Text, groups, texts, walk
-from circuitview.figures.pair_matrix import pair_cells, pair_figure
+from circuitview.figures.pair_grid import pair_grid
+from circuitview.figures.pair_matrix import pair_figure
 from circuitview.figures.theme import DARK, LIGHT, contrast, diverging, hex_colour
 from tests.figures.lab_rows import EXTREMES, SIZES, pair_rows, require_sound
 
@@ -95,9 +96,11 @@ def test_each_pair_has_one_cell_below_the_diagonal_and_each_head_one_on_it():
 def test_interaction_is_both_minus_one_minus_the_other():
     rows = pair_rows()
     known = by_site(rows)
-    heads, cells = pair_cells(rows, "logit", "interaction")
-    assert len(heads) == 8
-    for found in cells.values():
+    grid = pair_grid(rows, "logit", "interaction")
+    assert len(grid.heads) == 8
+    cells = [grid.cell(i, j) for i in range(8) for j in range(i + 1)]
+    assert None not in cells
+    for found in cells:
         if len(found.site.heads) == 2:
             one, other = found.site.heads
             expected = known[str(found.site)].effect
@@ -116,8 +119,8 @@ def test_levels_are_symmetric_and_an_interaction_has_its_own():
     assert cell(figure, "0.1 + 1.2").items[0].fill == expected
     bar = next(group for group in groups(figure) if group.id == "colour-bar")
     assert {f"+{largest:.2f}", "0", f"−{largest:.2f}"} <= set(texts(bar.items))
-    _, cells = pair_cells(rows, "logit", "interaction")
-    between = max(abs(found.value) for (a, b), found in cells.items() if a != b)
+    grid = pair_grid(rows, "logit", "interaction")
+    between = max(abs(grid.cell(i, j).value) for i in range(8) for j in range(i))
     assert f"+{between:.2f}" in texts(drawn(rows, show="interaction"))
 
 
@@ -181,6 +184,35 @@ def test_the_largest_pairs_are_named_beside_the_cells():
 
 def test_sites_that_are_no_heads_are_left_out():
     rows = [*pair_rows(), replace(pair_rows()[0], site=Site.parse("token > 0.3"))]
-    heads, cells = pair_cells(rows, "logit", "effect")
-    assert (len(heads), len(cells)) == (8, 36)
-    assert np.isfinite([found.value for found in cells.values()]).all()
+    grid = pair_grid(rows, "logit", "effect")
+    assert (len(grid.heads), len(grid.rows)) == (8, 36)
+    assert np.isfinite(grid.effects[np.tril_indices(8)]).all()
+
+
+def test_many_heads_are_one_image_that_knows_its_cells():
+    rows = pair_rows(2, 20)
+    for show in ("effect", "interaction"):
+        figure = drawn(rows, show=show, marked=Site.parse("0.3 + 1.2"))
+        (pairs,) = (group for group in groups(figure) if group.id == "pairs")
+        (image,) = pairs.items
+        assert image.rgba.shape == (40, 40, 4)
+        assert not image.rgba[3, 22].any()  # above the diagonal there is nothing
+        grid, few = pairs.data, pair_grid(rows, "logit", show)
+        cell = grid.at(3.5 / 40, 22.5 / 40)
+        assert cell.site == Site.parse("0.3 + 1.2")
+        assert cell == few.cell(22, 3)
+        assert grid.at(22.5 / 40, 3.5 / 40) is None
+        expected = hex_colour(diverging(cell.value, LIGHT, grid.limit))
+        assert hex_colour(image.rgba[22, 3]) == expected
+        outlined = [item for item in walk(figure) if isinstance(item, Rect) and item.stroke]
+        assert any(item.stroke == LIGHT.accent for item in outlined)
+        require_sound(figure, (1280, 720))
+
+
+def test_what_is_not_measured_of_many_heads_has_the_colour_of_nothing():
+    figure = drawn(pair_rows(2, 20)[:41])  # forty alone, one pair
+    (pairs,) = (group for group in groups(figure) if group.id == "pairs")
+    rgba = pairs.items[0].rgba
+    assert hex_colour(rgba[30, 2]) == LIGHT.panel
+    assert pairs.data.cell(30, 2) is None
+    assert pairs.data.cell(1, 0).site == Site.parse("0.0 + 0.1")

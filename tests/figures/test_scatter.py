@@ -46,6 +46,15 @@ def test_both_axes_have_one_scale_and_hold_zero():
         assert area.top <= scale.y(point.y) <= area.bottom
 
 
+def test_an_area_without_room_has_a_finite_scale():
+    """A plot whose panel is hidden, or not laid out yet."""
+    for area in (Box(0, 0, 0, 0), Box(5, 5, 5, 90), Box(5, 5, 90, 5)):
+        for alike in (True, False):
+            scale = fitted(cloud(3), area, alike)
+            assert all(map(math.isfinite, (scale.low_x, scale.low_y, scale.factor)))
+            assert scale.factor > 0
+
+
 def test_the_diagonal_is_where_y_is_minus_x():
     scale = fitted(cloud(20), Box(0, 0, 400, 300))
     items = scatter_items(cloud(20), WORDS, LIGHT, scale)

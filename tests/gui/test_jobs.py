@@ -156,6 +156,25 @@ def test_urgent_job_is_served_in_the_middle_of_a_long_one(qtbot, jobs):
     assert order.count("long") == 50
 
 
+def test_a_short_job_need_not_wait_for_the_end_of_a_long_one(qtbot, jobs):
+    gate, begun, ended = threading.Event(), threading.Event(), []
+
+    def counts(n):
+        for i in range(n):
+            begun.set()
+            gate.wait(10)
+            yield Progress(i + 1, n)
+        ended.append(n)
+
+    long = jobs.start(lambda: counts(50))
+    begun.wait(10)
+    short = jobs.start(lambda: counts(3))
+    gate.set()
+    with qtbot.waitSignals([long.finished, short.finished]):
+        pass
+    assert ended == [3, 50]
+
+
 def test_two_hundred_random_cancels_each_end_once(qtbot, jobs):
     rng = random.Random(4)
     closed = []

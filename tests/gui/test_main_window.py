@@ -281,7 +281,16 @@ def test_no_two_menu_entries_share_a_shortcut(window):
     }
 
 
-@pytest.mark.parametrize("page", ["What is held fixed", "Keyboard shortcuts", "About circuitview"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "What is held fixed",
+        "What ablation measures",
+        "What freezing shows",
+        "Keyboard shortcuts",
+        "About circuitview",
+    ],
+)
 def test_help_pages_open(qtbot, window, page):
     window.menus.actions_by_name[page].trigger()
     boxes = [child for child in window.children() if child.inherits("QMessageBox")]

@@ -235,6 +235,49 @@ def test_bars_of_a_product_are_not_subtracted(qtbot, two):
     assert not panel.scroll_area.isHidden()
 
 
+def test_freezing_is_of_the_prompt_shown_and_a_row_of_a_beside_b(qtbot, two):
+    panel = two.host.docks["freezing"].panel
+    panel.show_snapshot(two.document.snapshot)
+    expansion = two.document.snapshot.results.expansion
+    about = panel.form.question().about
+    assert (about.prompt, about.other) == (OTHER, None)
+    assert (about.target, about.dest) == (expansion.target.label, expansion.target.dest)
+    labels = expansion.recording.prompt.labels
+    places = range(panel.form.position.count())
+    assert [panel.form.position.itemText(src) for src in places] == [
+        f"{src} {labels[src]}" for src in places
+    ]
+    panel.experiments.button(2).click()
+    row = panel.form.question()
+    assert (row.about.prompt, row.other) == (PROMPT, OTHER)
+    assert panel.form.prompt_b.text() == OTHER
+
+
+def test_freezing_beside_a_difference_is_of_a(qtbot, two):
+    click(qtbot, two, 2)
+    panel = two.host.docks["freezing"].panel
+    panel.show_snapshot(two.document.snapshot)
+    assert panel.form.question().about.prompt == PROMPT
+    assert not any("→" in panel.form.position.itemText(src) for src in range(10))
+
+
+def test_what_is_found_on_a_prompt_stays_of_it_when_another_comes_and_goes(qtbot, two):
+    click(qtbot, two, 0)
+    panel = two.host.docks["freezing"].panel
+    panel.show_snapshot(two.document.snapshot)
+    panel.run()
+    qtbot.waitUntil(lambda: "linearity" in panel.answers, timeout=WAIT)
+    assert not panel.told.text()
+    click(qtbot, two, 1)
+    panel.show_snapshot(two.document.snapshot)
+    assert "former question" in panel.told.text()
+    two.prompt_bar.close_button.click()
+    settle(qtbot, two.document)
+    panel.show_snapshot(two.document.snapshot)
+    assert two.document.snapshot.state.other is None
+    assert not panel.told.text()
+
+
 def test_what_is_measured_on_one_prompt_is_measured_on_the_one_shown(qtbot, two):
     document = two.document
     alone = document.snapshot.alone
@@ -242,3 +285,5 @@ def test_what_is_measured_on_one_prompt_is_measured_on_the_one_shown(qtbot, two)
     assert alone.target == document.snapshot.results.expansion.target.label
     click(qtbot, two, 0)
     assert document.snapshot.alone.prompt == PROMPT
+    # A's own top prediction is what it is without B too: the same question, not a former one.
+    assert document.snapshot.alone.target is None

@@ -2,15 +2,17 @@
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path as FilePath
 
 import numpy as np
 import pytest
 
 import circuitview
+from circuitview.core import fingerprint
 from circuitview.core.bundled import bundled_folder
-from circuitview.core.fingerprint import hash_of_model, hash_of_tokens
+from circuitview.core.fingerprint import hash_of_model, hash_of_text, hash_of_tokens
 from circuitview.core.names import CircuitviewError
-from circuitview.core.progress import Progress
+from circuitview.core.progress import Progress, finished
 from circuitview.session.lab import Question, difference, located, run_question
 from tests.session.lab_runs import MODEL, found, opened, prompts
 
@@ -117,12 +119,24 @@ def test_difference_is_measured_and_has_a_reason():
     values = first.table.values.copy()
     values[1, 0] += 0.25
     moved = replace(first, table=replace(first.table, values=values))
-    assert difference(first, moved).startswith("the largest difference is 2e-01; the machine")
+    said = difference(first, moved)
+    assert said == "the largest difference is 2e-01; the machine may have changed"
     other = replace(moved, model_hash="0" * 64, version="0.0.9")
     said = difference(other, first)
     assert "weight file changed" in said
     assert f"version (0.0.9, {circuitview.__version__} now) changed" in said
     assert "4 rows of 1 cases, 4 of 2 now" in difference(first, found(PAIR))
+
+
+@pytest.mark.parametrize("kind", ["mean", "resample"])
+def test_text_that_a_kind_reads_is_told_from_another(text, kind):
+    asked = replace(PAIR, kind=kind, parameters=(("text", text),))
+    first = found(asked)
+    assert found(PAIR).donor_hash == ""
+    path = FilePath(text)
+    assert first.donor_hash == hash_of_text(path.read_text(encoding="utf-8"))
+    path.write_text(" ".join(reversed(prompts(MODEL, 40))), encoding="utf-8")
+    assert f"the text that {kind} reads changed" in difference(first, found(asked))
 
 
 def test_last_bit_is_a_difference():
@@ -161,7 +175,17 @@ REFUSED = {
     "nothing chosen": ({"what": "chosen"}, "nothing to take away"),
     "a path among heads": ({"chosen": ("token > 1.0",)}, "not among the heads"),
     "a path among pairs": ({"what": "pairs", "chosen": ("token > 1.0",)}, "is not one head"),
+    "one head in pairs": ({"what": "pairs", "chosen": ("1.0",)}, "a pair needs two heads"),
+    "a head twice": ({"chosen": ("1.0", "1.0")}, "1.0 is named twice"),
+    "two heads twice": (
+        {"what": "chosen", "chosen": ("1.0 + 0.1", "0.1 + 1.0")}, "0.1 + 1.0 is named twice",
+    ),
+    "a path twice": ({"what": "paths", "chosen": ("direct", "token")}, "token is named twice"),
     "no MLPs": ({"what": "mlps"}, "has no MLPs"),
+    "no bias source": (
+        {"what": "paths", "chosen": ("bias 0 > 1.0",)},
+        "bias 0 > 1.0: the attention of layer 0 has no biases in induction-by-hand; choose another",
+    ),
     "no such head": ({"chosen": ("2.0",)}, "there is no head 2.0"),
     "no such order": ({"what": "chosen", "chosen": ("order 3",)}, "at most 2 heads"),
     "orders resampled": ({"what": "orders", "kind": "mean"}, "left out, not replaced"),
@@ -208,9 +232,23 @@ def test_model_that_moved_away_is_refused_before_anything_runs(tmp_path):
 def test_hash_follows_the_file(tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(b"one")
-    assert hash_of_model(str(path)) == hashlib.sha256(b"one").hexdigest()
+    assert finished(hash_of_model(str(path))) == hashlib.sha256(b"one").hexdigest()
     path.write_bytes(b"other")
-    assert hash_of_model(str(path)) == hashlib.sha256(b"other").hexdigest()
+    assert finished(hash_of_model(str(path))) == hashlib.sha256(b"other").hexdigest()
+
+
+def test_hashing_can_be_stopped_between_blocks_and_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(fingerprint, "_BLOCK", 4)
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(b"one, two, three")
+    steps = run_question(opened(MODEL), replace(ASKED, model=str(path)))
+    first = next(steps)
+    assert (first.done, first.total) == (1, 4)  # 15 bytes in blocks of 4
+    assert "weight files" in first.partial
+    steps.close()
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert finished(hash_of_model(str(path))) == known
+    assert list(hash_of_model(str(path))) == []  # read once
 
 
 def test_hash_of_tokens_tells_prompts_apart():

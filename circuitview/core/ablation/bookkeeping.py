@@ -3,7 +3,7 @@
 Forwards the same is a frozen run; the two share no step, so that they check each other.
 """
 
-from functools import cached_property
+from collections.abc import Generator
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,9 @@ from torch import Tensor
 
 from circuitview.core.ablation.sites import Site
 from circuitview.core.names import Head, Mlp, Source, Step
-from circuitview.core.orders import OrderSums, order_sums
+from circuitview.core.orders import OrderSums, order_steps, order_sums
 from circuitview.core.path import Path
+from circuitview.core.progress import Progress, finished
 from circuitview.core.recording import Recording
 from circuitview.core.target import Target
 
@@ -28,6 +29,12 @@ class Bookkeeping:
     def __init__(self, recording: Recording, target: Target) -> None:
         self.recording, self.target = recording, target
         self._without: dict[tuple[Head, ...], OrderSums] = {}
+        self._by_order: npt.NDArray[np.float64] | None = None
+
+    def order_steps(self) -> Generator[Progress, None, None]:
+        """Make ready for sites of orders, layer by layer, to be stopped in between."""
+        sums = yield from order_steps(self.recording, self.target)
+        self._by_order = sums.by_order()
 
     def of(self, site: Site) -> float | None:
         """The sum of all paths through any of its heads (their value biases included) or through
@@ -42,6 +49,9 @@ class Bookkeeping:
             sums = self._sums_without(())
             return sum(sums.net(Source("mlp", layer)) for layer in site.mlps)
         if site.orders:
+            if self._by_order is None:
+                finished(self.order_steps())
+            assert self._by_order is not None
             return sum(float(self._by_order[order]) for order in site.orders)
         return sum(path_contribution(self.recording, self.target, path) for path in site.paths)
 
@@ -53,10 +63,6 @@ class Bookkeeping:
             total += self._sums_without(higher).head(head)
             above = (*above, head)
         return total
-
-    @cached_property
-    def _by_order(self) -> npt.NDArray[np.float64]:
-        return order_sums(self.recording, self.target).by_order()
 
     def _sums_without(self, heads: tuple[Head, ...]) -> OrderSums:
         """Of all orders together: one pass."""

@@ -10,6 +10,7 @@ Source: Elhage et al. 2021, the path-ablation algorithm.
 """
 
 from collections.abc import Generator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +25,13 @@ from circuitview.core.ablation.metrics import measure
 from circuitview.core.ablation.table import AblationTable, OrderRow, mean_and_error
 from circuitview.core.model import Model
 from circuitview.core.names import DtypeName
-from circuitview.core.orders import order_sums
-from circuitview.core.path_vectors import order_vectors
+from circuitview.core.orders import order_steps
+from circuitview.core.path_vectors import order_vector_steps
 from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
 
 Numbers = npt.NDArray[np.float64]
+Made = TypeVar("Made")
 
 
 def ablate_orders(
@@ -41,9 +43,10 @@ def ablate_orders(
 ) -> Generator[Progress, None, AblationTable]:
     """The metric with paths of up to n heads, n = 0 … n_layers; the last is the model's own.
 
-    Yields a Progress after each run; its partial result is all rows, of the cases run so far. Held
-    fixed: patterns, norm scales and MLP outputs of each case's clean run. Cost for each case: one
-    forward pass, n_layers + 1 value sides, and as many unembeddings.
+    Yields a Progress after each run, and between the layers of what all runs of a case share; its
+    partial result is all rows, of the cases run so far. Held fixed: patterns, norm scales and MLP
+    outputs of each case's clean run. Cost for each case: one forward pass, n_layers + 1 value
+    sides, and as many unembeddings.
 
     Raises:
         CircuitviewError: where there is nothing to run, or a difference has no second token.
@@ -57,24 +60,39 @@ def ablate_orders(
     for place, case in enumerate(cases):
         recording = model.run(case.prompt, dtype)
         own = recording.logits[case.dests]  # [dest, d_vocab]
-        yield Progress(place * (1 + n_orders) + 1, total)
+        done = place * (1 + n_orders) + 1
+        yield Progress(done, total)
         target = case.counted(metric)
         if target is not None:
-            sums[:, place] = order_sums(recording, target).by_order()
+            found_sums = yield from _told(order_steps(recording, target), done, total)
+            sums[:, place] = found_sums.by_order()
+        written = yield from _told(order_vector_steps(recording), done, total)
         with torch.inference_mode():
             clean[place] = float(measure(metric, case, model.config, own.unsqueeze(0), own)[0])
-            streams = order_vectors(recording)[:, case.dests].cumsum(0)  # [order, dest, d_model]
+            streams = written[:, case.dests].cumsum(0)  # [order, dest, d_model]
         for order in range(n_orders):
             with torch.inference_mode():
                 logits = read_stream(recording, streams[order], case.dests)
                 found = measure(metric, case, model.config, logits.unsqueeze(0), own)
             values[order, place] = float(found[0])
-            done = place * (1 + n_orders) + 2 + order
             if order == n_orders - 1:
                 seen = place + 1
                 rows = _rows(values[:, :seen], clean[:seen], sums[:, :seen])
-            yield Progress(done, total, rows if order == n_orders - 1 else None)
+            yield Progress(done + 1 + order, total, rows if order == n_orders - 1 else None)
     return AblationTable(metric, True, float(clean.mean()), rows, clean, values)
+
+
+def _told(
+    steps: Generator[Progress, None, Made], done: int, total: int
+) -> Generator[Progress, None, Made]:
+    """What comes of `steps`, to be stopped between any two of them; no run is done meanwhile."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
+        yield Progress(done, total)
 
 
 def read_stream(

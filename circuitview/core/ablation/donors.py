@@ -1,9 +1,8 @@
 """What is put in the place of a site: where the values come from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from jaxtyping import Float
@@ -13,7 +12,8 @@ from circuitview.core.ablation.sites import Site
 from circuitview.core.edits import Edits
 from circuitview.core.names import Head
 from circuitview.core.path import Path
-from circuitview.core.path_vectors import order_vectors, path_vector
+from circuitview.core.path_vectors import order_vector_steps, path_vector
+from circuitview.core.progress import Progress, finished
 from circuitview.core.recording import Recording
 
 
@@ -56,11 +56,12 @@ class Nothing(Donor):
         return torch.zeros_like(self.recording.stream[-1])
 
 
-@dataclass(frozen=True, eq=False)
 class FromRun(Donor):
     """What `recording` has there: of the same prompt, or of another one of as many tokens."""
 
-    recording: Recording
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._orders: Tensor | None = None
 
     def z(self, head: Head) -> Float[Tensor, "pos d_head"]:
         return self.recording.z[head.layer, head.head]
@@ -73,11 +74,14 @@ class FromRun(Donor):
         return path_vector(self.recording, path)
 
     def order(self, order: int) -> Float[Tensor, "pos d_model"]:
+        if self._orders is None:
+            finished(self.order_steps())
+        assert self._orders is not None
         return self._orders[order]
 
-    @cached_property
-    def _orders(self) -> Float[Tensor, "order pos d_model"]:
-        return order_vectors(self.recording)
+    def order_steps(self) -> Generator[Progress, None, None]:
+        """Make ready for sites of orders, layer by layer, to be stopped in between."""
+        self._orders = yield from order_vector_steps(self.recording)
 
 
 @dataclass(frozen=True, eq=False)

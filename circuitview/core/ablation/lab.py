@@ -15,6 +15,7 @@ import torch
 
 from circuitview.core.ablation.bookkeeping import Bookkeeping
 from circuitview.core.ablation.cases import Case
+from circuitview.core.ablation.donors import FromRun
 from circuitview.core.ablation.kinds.kind import Kind, Replacing, Setup
 from circuitview.core.ablation.metric import MetricName
 from circuitview.core.ablation.metrics import measure
@@ -66,7 +67,7 @@ def ablate(
         raise CircuitviewError("nothing to take away: choose heads, paths, MLPs or orders")
     for site in sites:
         site.require_in(model.config)
-        _require_carried(model, site)
+        _require_paths(model, site, dtype)
     run = _Run(model, cases, sites, metric, frozen, dtype)
     setup = Setup(model, cases, sites, dtype, seed, prepend_bos)
     replacing = yield from _prepared(run, kind, setup)
@@ -75,13 +76,22 @@ def ablate(
     return run.table()
 
 
-def _require_carried(model: Model, site: Site) -> None:
+def _require_paths(model: Model, site: Site, dtype: DtypeName) -> None:
+    """Pass only paths that start where the model writes something, and that can be followed."""
     for path in site.paths:
         through = path.kind == "through MLPs" or path.source.kind == "mlp bias"
         if through and not model.carries_mlps:
             raise CircuitviewError(
                 f"{path}: paths can't be carried on through the MLPs of {model.name}; start at the "
                 f'MLP instead ("mlp 0 > 1.4")'
+            )
+        source, weights = path.source, model.weights(dtype)
+        mlp_bias = source.kind == "mlp bias"
+        if not (weights.mlps[source.layer].biased if mlp_bias else source in weights.sources):
+            what = "MLP" if mlp_bias else "attention"
+            raise CircuitviewError(
+                f"{path}: the {what} of layer {source.layer} has no biases in {model.name}; choose "
+                "another source"
             )
 
 
@@ -151,7 +161,12 @@ class _Run:
         yield Progress(self.done, self.total)
         target = case.counted(self.metric)
         books = None if target is None else Bookkeeping(recording, target)
-        edits_of = replacing.in_case(place, recording)
+        run = FromRun(recording)
+        if any(site.orders for site in self.sites):
+            for steps in (run, books):
+                for _ in () if steps is None else steps.order_steps():
+                    yield Progress(self.done, self.total)
+        edits_of = replacing.in_case(place, run)
         for first in range(0, len(self.sites), _AT_ONCE):
             chunk = self.sites[first : first + _AT_ONCE]
             edits = edits_of(chunk)

@@ -113,6 +113,21 @@ def _path(text: str) -> Path:
         ) from None
 
 
+def parse_each(texts: Iterable[str]) -> tuple[Site, ...]:
+    """The sites that `texts` name, one row each.
+
+    Raises:
+        CircuitviewError: where one names none, or two name the same.
+    """
+    found: dict[Site, None] = {}
+    for text in texts:
+        site = Site.parse(text)
+        if site in found:
+            raise CircuitviewError(f"{site} is named twice; each row is of another site")
+        found[site] = None
+    return tuple(found)
+
+
 def each_head(config: ModelConfig) -> tuple[Site, ...]:
     """Every head alone, layer by layer."""
     return tuple(Site(heads=(head,)) for head in all_heads(config))

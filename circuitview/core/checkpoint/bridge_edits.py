@@ -2,7 +2,6 @@
 
 Hooks of one point are called in the order in which they are given, each with what the one before
 handed on: a tape that comes after these records what was changed.
-
 """
 
 from functools import partial

@@ -2,9 +2,9 @@
 
 shown (which paths), geometry (its parts), frames (the room of each), columns and layout (stacks),
 grid, ways, lane and embedding (deep models), tokens (the source tokens), ribbon and style (shapes
-and sizes), labels, grid_labels, words and room (what is written), nodes, strands and overview (what
-is drawn beside the bands), effects (other colours), drawing (all of it) and picture (the parts that
-a window keeps).
+and sizes), node_labels, labels, grid_labels, words and room (what is written), nodes, strands and
+overview (what is drawn beside the bands), effects (other colours), drawing (all of it) and picture
+(the parts that a window keeps).
 """
 
 from circuitview.figures.diagram.drawing import Diagram, diagram_figure, path_title

@@ -39,7 +39,8 @@ _LEAST = 0.5
 _SETTLE = 80  # milliseconds without a move until the picture is painted anew
 _SLICE = 0.008  # seconds of painting at once
 _FIRST = 0.012  # seconds of painting before a picture is seen
-_PATIENCE = 0.1  # seconds after which a picture that is no longer meant is shown no more
+# Seconds after which a picture that is no longer meant, or only half painted, is shown no more.
+_PATIENCE = 0.1
 _HOVERED = 0.97
 _ARROWS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
@@ -88,7 +89,7 @@ class Canvas(QWidget):
         self._kept = QPixmap()  # what is seen, as it was composed for the transform
         self._kept_for = QTransform()
         self._stale = True
-        self._stale_since = 0.0
+        self._stale_since = self._composed_at = 0.0
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
         self._settle.setInterval(_SETTLE)
@@ -162,7 +163,7 @@ class Canvas(QWidget):
         self._paint_bands(_FIRST if self._stale else _SLICE)
         if self.complete:
             self._slices.stop()
-        elif not self._stale:
+        elif not self._stale and perf_counter() - self._composed_at < _PATIENCE:
             return
         if not self._settle.isActive():
             self._compose()
@@ -189,6 +190,7 @@ class Canvas(QWidget):
         paint(picture.over, painter)
         painter.end()
         self._kept, self._kept_for, self._stale = kept, self.transform, False
+        self._composed_at = perf_counter()
         self.composed.emit()
 
     def fit(self) -> None:

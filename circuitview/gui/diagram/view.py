@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 
 from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.path import Path
-from circuitview.figures.diagram import Diagram, diagram_figure, path_title
+from circuitview.figures.diagram import Diagram, MeasuredEffects, diagram_figure, path_title
 from circuitview.figures.diagram.geometry import AllLayers, Elsewhere, LayerHeading, SourceToken
 from circuitview.figures.diagram.picture import Picture, picture_of
 from circuitview.figures.diagram.shown import is_deep
@@ -64,6 +64,7 @@ class DiagramView(QWidget):
         self.canvas.entered.connect(self._on_entered)
         self.canvas.left.connect(self._on_left)
         self.canvas.resized.connect(self._redraw)
+        document.effects.changed.connect(self._redraw)
 
     # --- drawing ---------------------------------------------------------------------------------
 
@@ -81,6 +82,11 @@ class DiagramView(QWidget):
         if snapshot.state.model != before.state.model or not self._has_layer(self._layer):
             self._focus = None
             self._set_layer(None)
+
+    @property
+    def shown_effects(self) -> MeasuredEffects | None:
+        """What colours the picture on the screen, where that is not contributions."""
+        return None if self._diagram is None else self._diagram.effects
 
     @property
     def n_layers(self) -> int:
@@ -107,6 +113,7 @@ class DiagramView(QWidget):
             selection=snapshot.state.selection,
             captioned=True,
             layer=self._layer,
+            effects=self.document.effects.effects_for(snapshot),
         )
 
     def _redraw(self) -> None:
@@ -123,6 +130,7 @@ class DiagramView(QWidget):
             state.selection,
             state.theme,
             self._layer,
+            self.document.effects.effects_for(snapshot),
         )
         if wanted != self._drawn and room.width() > 0 and room.height() > 0:
             self.canvas.show_picture(self._picture(snapshot, room))
@@ -138,10 +146,13 @@ class DiagramView(QWidget):
         if snapshot.refused or expansion is None:
             self._diagram, self._diagram_of = None, ()
             return picture_of(_empty_figure(_reason(snapshot), colours, width, height))
+        effects = self.document.effects.effects_for(snapshot)
         wanted = (expansion, width, height, state.floor, self._layer)
         if self._diagram is not None and wanted == self._diagram_of:
             if self._diagram.theme is not colours:
                 self._diagram = self._diagram.in_theme(colours)
+            if self._diagram.effects is not effects:
+                self._diagram = self._diagram.with_effects(effects)
         else:
             self._diagram = Diagram(
                 expansion,
@@ -151,6 +162,7 @@ class DiagramView(QWidget):
                 floor=state.floor,
                 titled=False,
                 layer=self._layer,
+                effects=effects,
             )
             self._diagram_of = wanted
         return self._diagram.picture(state.selection)
@@ -269,7 +281,8 @@ class DiagramView(QWidget):
         """The readout of a mark; a path's is put together only when it is pointed at."""
         expansion = self._snapshot.results.expansion
         if isinstance(mark.thing, Path) and expansion is not None:
-            return path_title(expansion, mark.thing)
+            title, effects = path_title(expansion, mark.thing), self.shown_effects
+            return title if effects is None else f"{title}, {effects.words(mark.thing)}"
         return mark.title
 
     def _on_pointed(self, mark: Mark | None) -> None:

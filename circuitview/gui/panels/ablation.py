@@ -20,9 +20,10 @@ from circuitview.gui.document import Document
 from circuitview.gui.elided_label import ElidedLabel
 from circuitview.gui.lab_figures import run_figure
 from circuitview.gui.lab_form import LabForm
+from circuitview.gui.lab_match import same_model, same_question, site_of
 from circuitview.gui.lab_menu import LabMenu
 from circuitview.gui.lab_queue import LabRun
-from circuitview.gui.lab_results import LabResults, same_model, same_question, site_of
+from circuitview.gui.lab_results import LabResults
 from circuitview.gui.lab_runs import LabRuns
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
@@ -58,7 +59,8 @@ class AblationPanel(Panel):
         self.queue = document.lab
         self._snapshot = document.snapshot
         self._page = _ASK
-        self.form, self.runs, self.results = LabForm(), LabRuns(self.queue), LabResults()
+        self.form, self.runs = LabForm(), LabRuns(self.queue)
+        self.results = LabResults(document.effects.action)
         self.pages = Segments(_PAGES, _PAGE_HINTS)
         self.pages.chosen.connect(self._turn_to)
         self.stack = QStackedWidget()
@@ -88,7 +90,7 @@ class AblationPanel(Panel):
         self.queue.changed.connect(self._on_changed)
         self.queue.listed.connect(self._count)
         self.results.site_chosen.connect(self._select)
-        self.results.show_entry(self.runs.chosen)
+        self._show_run(self.runs.chosen)
         self._count()
         self._arrange()
 
@@ -109,6 +111,7 @@ class AblationPanel(Panel):
 
     def _show_run(self, entry: LabRun | None) -> None:
         self.results.show_entry(entry)
+        self.document.effects.look_at(entry)
         self._tell()
 
     def _tell(self) -> None:
@@ -217,6 +220,7 @@ class AblationPanel(Panel):
             height,
             marked=marked,
             former=not same_question(entry.question, snapshot),
+            pairs=self.results.switches.value,
         )
 
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - Panel's signature

@@ -26,7 +26,7 @@ from circuitview.figures.heading import heading
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.document import Document
 from circuitview.gui.figure_view import FigureView
-from circuitview.gui.freezing_form import FreezingForm
+from circuitview.gui.freezing_form import FreezingForm, subject_of
 from circuitview.gui.jobs import Failure, Job, JobProgress
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
@@ -149,7 +149,8 @@ class FreezingPanel(Panel):
     def _former(self, snapshot: Snapshot) -> bool:
         """Whether what is shown is of another prompt, target or precision than `snapshot`."""
         answer = self.answers.get(self._experiment)
-        return answer is not None and _subject(answer.question.about) != _subject(snapshot.state)
+        about = subject_of(snapshot, self._experiment)
+        return answer is not None and _subject(answer.question.about) != _subject(about)
 
     def _tell(self) -> None:
         running = self._job is not None

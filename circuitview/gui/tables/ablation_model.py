@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_AT_ONCE = 400  # rows that the view is told of, or is given more of when it reaches their end
 _LOGITS, _FINE = 2, 4  # digits: logits, and what is mostly below one
 
 
@@ -81,6 +82,7 @@ class AblationModel(QAbstractTableModel):
         self._arrived: dict[Site, int] = {}
         self._sorting: tuple[int, bool] | None = None
         self._scale = BarScale()
+        self._n_out = 0  # rows that the view knows of: at each change it goes through all of them
 
     def show_run(self, rows: "Iterable[AnyRow]", metric: MetricName, by_order: bool) -> None:
         """Show the rows of another run."""
@@ -90,6 +92,7 @@ class AblationModel(QAbstractTableModel):
         self._arrived = {row.site: place for place, row in enumerate(self.rows)}
         self._order()
         self._scale = self._widened(BarScale(), self.rows)
+        self._n_out = min(len(self.rows), _AT_ONCE)
         self.endResetModel()
 
     def put(self, rows: "Iterable[AnyRow]") -> None:
@@ -105,16 +108,21 @@ class AblationModel(QAbstractTableModel):
             elif self.rows[place] is not row:
                 self.rows[place] = row
                 changed.append(place)
+        changed = [place for place in changed if place < self._n_out]
         if changed:
             last = self.index(max(changed), len(self.columns))
             self.dataChanged.emit(self.index(min(changed), 0), last)
-        if new:
-            first = len(self.rows)
-            self.beginInsertRows(QModelIndex(), first, first + len(new) - 1)
-            for row in new:
-                self._places[row.site] = len(self.rows)
-                self._arrived[row.site] = len(self.rows)
-                self.rows.append(row)
+        for row in new:
+            self._places[row.site] = self._arrived[row.site] = len(self.rows)
+            self.rows.append(row)
+        self._hand_out(_AT_ONCE)
+
+    def _hand_out(self, wanted: int) -> None:
+        """Let the view know of so many rows."""
+        more = min(wanted, len(self.rows))
+        if more > self._n_out:
+            self.beginInsertRows(QModelIndex(), self._n_out, more - 1)
+            self._n_out = more
             self.endInsertRows()
 
     def order_by(self, column: int, descending: bool) -> None:
@@ -152,14 +160,17 @@ class AblationModel(QAbstractTableModel):
         """Paint all rows in `theme`, paler where they are not of what is asked now."""
         if (theme, stale) != (self.theme, self.stale):
             self.theme, self.stale = theme, stale
-            if self.rows:
-                last = self.index(len(self.rows) - 1, len(self.columns))
+            if self._n_out:
+                last = self.index(self._n_out - 1, len(self.columns))
                 self.dataChanged.emit(self.index(0, 0), last)
 
     def index_of(self, site: Site | None) -> QModelIndex:
         """The row of `site`; an invalid index where it has none."""
         place = None if site is None else self._places.get(site)
-        return QModelIndex() if place is None else self.index(place, 0)
+        if place is None:
+            return QModelIndex()
+        self._hand_out(place + 1)
+        return self.index(place, 0)
 
     def site_at(self, index: Index) -> Site | None:
         return self.rows[index.row()].site if index.isValid() else None
@@ -179,7 +190,14 @@ class AblationModel(QAbstractTableModel):
     # --- Qt's side -------------------------------------------------------------------------------
 
     def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self.rows)
+        return 0 if parent.isValid() else self._n_out
+
+    def canFetchMore(self, parent: Index) -> bool:
+        return not parent.isValid() and self._n_out < len(self.rows)
+
+    def fetchMore(self, parent: Index) -> None:
+        if not parent.isValid():
+            self._hand_out(self._n_out + _AT_ONCE)
 
     def columnCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else 1 + len(self.columns)

@@ -3,6 +3,7 @@ what they are not."""
 
 import csv
 import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -14,9 +15,12 @@ from circuitview.core.names import Head
 from circuitview.core.path import Path
 from circuitview.figures.figure import texts
 from circuitview.figures.theme import LIGHT
+from circuitview.gui.lab_table import LabTable
 from circuitview.gui.panels.ablation import AblationPanel
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
 from circuitview.session.lab import Question
+from circuitview.session.run_text import as_json
+from tests.figures.lab_rows import pair_rows
 from tests.gui.conftest import MODEL, PROMPT, WAIT, ask
 
 HEADS = [Site(heads=(Head(layer, head),)) for layer in (0, 1) for head in (0, 1)]
@@ -343,6 +347,16 @@ def test_a_run_is_taken_off_the_list_by_its_button(qtbot, measured):
 # --- keeping, repeating, exporting ---------------------------------------------------------------
 
 
+def test_a_run_is_exported_as_the_json_of_the_command(measured, tmp_path):
+    measured.menu.write_json(tmp_path / "run.json")
+    found = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert found == json.loads(json.dumps(as_json(measured.shown_run.run)))
+    assert found["rows"]
+    assert {"what", "contribution", "effect", "value", "stderr"} <= set(found["rows"][0])
+    measured.menu.write_json(tmp_path / "nowhere" / "run.json")
+    assert "can't write" in measured.document.snapshot.failure
+
+
 def test_a_run_is_saved_and_opened_again(qtbot, measured, analysed, tmp_path):
     (entry,) = measured.queue.runs
     measured.menu.save_to(tmp_path / "kept")
@@ -403,3 +417,40 @@ def test_the_window_closes_in_the_middle_of_a_run(qtbot, make_window, document):
     window.close()
     assert not document.jobs.busy
     assert all(entry.state != "failed" for entry in document.lab.runs)
+
+
+def test_pairs_show_effects_or_interactions_on_the_screen_and_in_files(qtbot, panel):
+    measure(qtbot, panel)
+    switches = panel.results.switches
+    assert not switches.values.isVisible()
+    measure(qtbot, panel, "pairs")
+    assert switches.values.isVisible()
+
+    def shown():
+        figure = panel.figure(panel.document.snapshot, LIGHT, 1280, 720)
+        return texts(panel.results.whole.drawn()), texts(figure)
+
+    assert all(any("effect of removing both" in text for text in of) for of in shown())
+    switches.values.button(1).click()
+    assert all(any(text.startswith("interaction:") for text in of) for of in shown())
+    switches.values.button(0).click()
+    assert not any(text.startswith("interaction:") for of in shown() for text in of)
+
+
+def test_a_table_of_many_rows_is_handed_out_as_it_is_scrolled(qtbot):
+    """Ten thousand pairs were gone through by the view each time that a few more came."""
+    table = LabTable()
+    qtbot.addWidget(table)
+    table.resize(500, 200)
+    table.show()
+    model, rows = table.rows, pair_rows(2, 20)  # 820 rows
+    model.show_run((), "logit", by_order=False)
+    for start in range(0, len(rows), 100):
+        model.put(rows[start : start + 100])
+    assert (model.rowCount(), len(model.rows)) == (400, 820)
+    table.select(rows[700].site)  # wherever it is, it can be selected
+    assert table.sole_site() == rows[700].site
+    model.order_by(EFFECT, descending=True)
+    assert [row.effect for row in model.rows] == sorted((r.effect for r in rows), reverse=True)
+    table.selectAll()
+    assert len(table.selectionModel().selectedRows()) == 820

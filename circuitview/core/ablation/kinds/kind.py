@@ -23,8 +23,8 @@ EditsOf = Callable[[Sequence[Site]], list[Edits]]
 class Replacing(Protocol):
     """A kind made ready for some cases: what replaces what, case by case."""
 
-    def in_case(self, place: int, recording: Recording) -> EditsOf:
-        """What gives the edits of sites in the case at `place`, whose clean run is `recording`."""
+    def in_case(self, place: int, clean: FromRun) -> EditsOf:
+        """What gives the edits of sites in the case at `place`, whose clean run `clean` has."""
 
 
 Prepared = Generator[Progress, None, Replacing]
@@ -84,8 +84,8 @@ class FromDonors:
 
     donor_of: Callable[[int, Recording], Donor]
 
-    def in_case(self, place: int, recording: Recording) -> EditsOf:
-        clean, donor = FromRun(recording), self.donor_of(place, recording)
+    def in_case(self, place: int, clean: FromRun) -> EditsOf:
+        donor = self.donor_of(place, clean.recording)
         return lambda sites: [edits_for(site, clean, donor) for site in sites]
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from circuitview.core.ablation.donors import FromRun
 from circuitview.core.ablation.kinds.kind import (
     EditsOf,
     Kind,
@@ -48,8 +49,8 @@ class Pattern(Kind):
 class _Patterns:
     other: Recording | None
 
-    def in_case(self, place: int, recording: Recording) -> EditsOf:  # noqa: ARG002
-        pattern = (self.other or recording).pattern
+    def in_case(self, place: int, clean: FromRun) -> EditsOf:  # noqa: ARG002
+        pattern = (self.other or clean.recording).pattern
         return lambda sites: [
             Edits(patterns={head: pattern[head.layer, head.head] for head in site.heads})
             for site in sites
