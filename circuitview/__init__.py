@@ -34,6 +34,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 

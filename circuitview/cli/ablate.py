@@ -174,9 +174,11 @@ def ablate(
 
     A contribution is bookkeeping, an effect an experiment: each row has both. effect = ablated
     minus clean, value = ablated, contribution = the sum of the paths taken away (of a prompt's
-    logit). --frozen with --with zero, the effect on a logit is minus the contribution. Of several
-    prompts or windows the mean, and its standard error. For --what orders the value is that with
-    paths up to the order, marginal what the order adds.
+    logit; a text has none). A head takes its value bias along, which the list of paths counts under
+    the bias of its layer. --frozen with --with zero, the effect on a logit is minus the
+    contribution. Of several prompts or windows the mean, and its standard error. For --what orders
+    the value is that with paths up to the order, positions and biases among them; marginal is what
+    the order adds.
     """
     given = {"length": length, "windows": windows, "target": target, "versus": versus, "dest": dest}
     _require_cases(prompts, text, given)

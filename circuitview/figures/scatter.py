@@ -135,7 +135,7 @@ def scatter_figure(
     shown = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if not shown or area.right - area.left < 40 or area.bottom - area.top < 40:
         middle = (area.top + area.bottom) / 2
-        text = elide(words.empty, _AXIS, wide - 2 * MARGIN)
+        text = elide("too little room" if shown else words.empty, _AXIS, wide - 2 * MARGIN)
         items.append(Text(wide / 2, middle, text, _AXIS, theme.muted, anchor="middle"))
     else:
         items += scatter_items(shown, words, theme, fitted(shown, area, bool(words.diagonal)))

@@ -24,9 +24,10 @@ The error is what rounding leaves; past the tolerance nothing is drawn.</p>
 The ablation panel measures that and shows both side by side.</p>"""
 
 LAB = """<h3>What the ablation panel measures</h3>
-<p>A <b>contribution</b> is bookkeeping: the sum of all paths through a head, with everything held
-as it was. An <b>effect</b> is an experiment: the head is taken away, the model runs, and the effect
-is what was measured, ablated minus clean.</p>
+<p>A <b>contribution</b> is bookkeeping: the sum of all paths through a head and its value bias,
+with everything held as it was. (The diagram's number at a head leaves the value bias out: there it
+counts under the bias of the layer.) An <b>effect</b> is an experiment: the head is taken away, the
+model runs, and the effect is what was measured, ablated minus clean.</p>
 <p><b>Frozen</b>, patterns, norm scales and MLP outputs stay as recorded. Zero in the place of a
 head then changes a logit by exactly minus its contribution, and all points lie on the diagonal.
 <b>Free</b>, all that comes after it is computed anew, and points leave the diagonal:</p>

@@ -22,6 +22,8 @@ class Shows(Protocol):
     @property
     def shown_run(self) -> LabRun | None: ...
 
+    def show_run(self, entry: LabRun) -> None: ...
+
 
 class LabMenu(QObject):
     """The button with the menu."""
@@ -112,10 +114,12 @@ class LabMenu(QObject):
         from circuitview.session.run_file import open_run
 
         try:
-            return self._document.lab.add_opened(open_run(folder))
+            entry = self._document.lab.add_opened(open_run(folder))
         except CircuitviewError as error:
             self._document.report(str(error))
             return None
+        cast(Shows, self._parent).show_run(entry)
+        return entry
 
     def copy_command(self) -> None:
         """Put the command line that repeats the run that is shown on the clipboard."""

@@ -53,8 +53,17 @@ def state_words(entry: LabRun) -> str:
         case "failed":
             return f"failed: {entry.failure}"
         case "cancelled" if entry.rows:
-            return f"cancelled, {len(entry.rows)} rows so far"
+            return f"cancelled, {_so_far(entry)}"
     return entry.state
+
+
+def _so_far(entry: LabRun) -> str:
+    """How much a run that was stopped has measured: not every row is of every window."""
+    rows, counts = len(entry.rows), sorted({row.n for row in entry.rows.values()})
+    if not entry.question.text and len(entry.question.prompts) < 2:
+        return f"{rows} rows so far"
+    of = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{rows} rows so far, of {of} {'windows' if entry.question.text else 'prompts'}"
 
 
 def duration(seconds: float) -> str:

@@ -124,6 +124,11 @@ class AblationPanel(Panel):
         """The run whose results are shown."""
         return self.results.entry
 
+    def show_run(self, entry: LabRun) -> None:
+        """Show the results of a run that is listed."""
+        self.runs.choose(entry)
+        self._turn_to(_RUNS if self._both_shown else _RESULT)
+
     def _count(self) -> None:
         n = len(self.queue.runs)
         self.pages.button(_RUNS).setText(f"Runs {n}" if n else "Runs")
@@ -137,7 +142,8 @@ class AblationPanel(Panel):
     def _run(self, question: Question, model_name: str) -> None:
         entry = self.queue.submit(question, model_name)
         if not self._working_before(entry):
-            self.runs.choose(entry)
+            self.show_run(entry)
+            return
         self._turn_to(_RUNS if self._both_shown else _RESULT)
 
     def _working_before(self, entry: LabRun) -> bool:
