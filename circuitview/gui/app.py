@@ -32,7 +32,6 @@ from circuitview.session.settings import Answers, Settings
 from circuitview.session.state import State
 
 log = logging.getLogger(__name__)
-_RARELY = 100  # collections of the middle generation for one of the oldest; the usual is 10
 
 DESKTOP_NAME = "io.github.circuitview.circuitview"
 
@@ -148,8 +147,6 @@ class Start(QObject):
         """Spare the garbage collector all that the imports made: it would stall the window."""
         self._document.changed.disconnect(self._settle)
         gc.freeze()
-        # The oldest generation holds thousands of bands: each look through it is a stall of 10 ms.
-        gc.set_threshold(*gc.get_threshold()[:2], _RARELY)
 
 
 def _warm_up() -> None:
