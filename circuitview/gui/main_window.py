@@ -74,7 +74,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.document, self.store = document, store
         app = cast(QApplication, QApplication.instance())
-        self.wardrobe = Wardrobe(app, document, store.settings.theme)
+        self.wardrobe = Wardrobe(app, self, document, store.settings.theme)
         self.prompt_bar = PromptBar(document)
         self.message_strip = MessageStrip(document)
         self.token_strip = TokenStrip(document)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from circuitview.figures.theme import Theme, mix, readable_on, theme
 from circuitview.gui.document import Document
@@ -59,9 +59,12 @@ def style_application(app: QApplication) -> None:
     app.setFont(QFont(FAMILY, max(9, round(size)) if size > 0 else 10))
 
 
-def dress(app: QApplication, colours: Theme) -> None:
-    """Give the style sheet in `colours` to every widget of `app`, those that are open included."""
-    app.setStyleSheet(
+def dress(window: QWidget, colours: Theme) -> None:
+    """Give the style sheet in `colours` to a window, and so to its dialogs and floating panels.
+
+    Not to the application: Qt would then restyle each widget once for every widget around it.
+    """
+    window.setStyleSheet(
         _STYLE.format(
             background=colours.background,
             panel=colours.panel,
@@ -123,9 +126,11 @@ def resolved(choice: ThemeChoice) -> ThemeName:
 class Wardrobe(QObject):
     """Keeps the application in the document's theme, and the document's in the user's choice."""
 
-    def __init__(self, app: QApplication, document: Document, choice: ThemeChoice) -> None:
+    def __init__(
+        self, app: QApplication, window: QWidget, document: Document, choice: ThemeChoice
+    ) -> None:
         super().__init__(document)
-        self._app, self._document, self._worn = app, document, ""
+        self._app, self._window, self._document, self._worn = app, window, document, ""
         self.choice: ThemeChoice = choice
         # The style sheet costs as much as all else together: it follows when the palette's colours
         # are on the screen, so that the window does not stand still for both at once.
@@ -160,4 +165,4 @@ class Wardrobe(QObject):
             self._dressing.start()
 
     def _dress(self) -> None:
-        dress(self._app, theme(self._worn))
+        dress(self._window, theme(self._worn))
