@@ -208,8 +208,7 @@ def sent_through_mlps(
     those steps. Cost: n d_model d_mlp multiplications for an MLP, n d_model d_head for a head.
     """
     n = target.dest + 1
-    start = recording.stream.new_zeros(n, recording.weights.config.d_model)
-    start[target.dest] = target.direction(recording.weights) / recording.final_scale[target.dest]
+    start = target.gradient(recording)  # [pos, d_model]
     made = np.zeros((len(paths), len(recording.tokens)))
     # Sorted, paths with the same last steps are neighbours: `gone` holds the way back so far.
     gone: list[tuple[Step, Tensor]] = []

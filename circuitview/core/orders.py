@@ -23,7 +23,7 @@ from torch import Tensor
 from circuitview.core.names import Head, Mlp, Source
 from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
-from circuitview.core.target import Target
+from circuitview.core.target import Explained
 
 # With MLPs a path has up to 2 n_layers steps; from this order on they are summed as one.
 _MOST_STEPS = 6
@@ -31,7 +31,7 @@ _MOST_STEPS = 6
 
 @dataclass(frozen=True, eq=False)
 class OrderSums:
-    """Sums of all paths of one target [logits].
+    """Sums of all paths of one target, or of the mean over every next token of a text [logits].
 
     Attributes:
         sources: where paths start: the model's sources, or, where paths are carried on through
@@ -96,7 +96,7 @@ def path_sources(recording: Recording, through_mlps: bool = False) -> tuple[Sour
 
 def order_sums(
     recording: Recording,
-    target: Target,
+    target: Explained,
     through_mlps: bool = False,
     most: int | None = None,
     without: frozenset[Head] = frozenset(),
@@ -122,7 +122,7 @@ def order_sums(
 
 def order_steps(
     recording: Recording,
-    target: Target,
+    target: Explained,
     through_mlps: bool = False,
     most: int | None = None,
     without: frozenset[Head] = frozenset(),
@@ -145,7 +145,7 @@ class _Pass:
     def __init__(
         self,
         recording: Recording,
-        target: Target,
+        target: Explained,
         through_mlps: bool,
         most: int | None,
         without: frozenset[Head],
@@ -159,16 +159,15 @@ class _Pass:
             most = _MOST_STEPS if through_mlps else longest
         self.orders = min(longest, most)
         self.capped = self.orders < longest
-        n = target.dest + 1  # what stands after dest has no gradient
+        n = target.last + 1  # what stands after the last dest has no gradient
         self.found = np.zeros((len(self.sources), self.orders + 1, len(recording.tokens)))
         self.heads = np.zeros((config.n_layers, config.n_heads))
         self.through = np.zeros_like(self.heads)
         self.mlps = np.zeros(config.n_layers if through_mlps else 0)
         self.gradient = recording.stream.new_zeros(self.orders + 1, n, config.d_model)
-        start = target.direction(recording.weights) / recording.final_scale[target.dest]
-        self.gradient[0, target.dest] = start  # [order, pos, d_model]
+        self.gradient[0] = target.gradient(recording)  # [order, pos, d_model]
         self.reached = 1  # how many orders have a gradient yet
-        self.spread = False  # whether positions before dest have one
+        self.spread = False  # whether positions before the first dest have one
 
     def go_through(self, layer: int) -> None:
         """From behind a layer to before it."""
@@ -193,7 +192,7 @@ class _Pass:
         return OrderSums(self.sources, self.found, self.heads, self.through, self.mlps, self.capped)
 
     def _read(self, source: Source) -> None:
-        n = self.target.dest + 1
+        n = self.target.last + 1
         written = self.recording.source(source)[:n].double()  # [pos, d_model]
         place = self.sources.index(source)
         for order in range(self.reached):
@@ -214,7 +213,7 @@ class _Pass:
     def _into_mlp(self, layer: int) -> Float[Tensor, "reached pos d_model"]:
         """The gradient before the MLP, from the one behind it."""
         recording, mlp = self.recording, self.recording.weights.mlps[layer]
-        n = self.target.dest + 1
+        n = self.target.last + 1
         ratio = recording.mlp_ratio(layer)[:n]  # [pos, d_mlp]
         found = self.gradient[: self.reached]  # [order, pos, d_model]
         if recording.mlp_post_scale is not None:
@@ -228,9 +227,9 @@ class _Pass:
     def _into_heads(self, layer: int) -> Float[Tensor, "reached pos d_model"]:
         """The gradient before the heads, from the one behind them; notes what runs through each."""
         recording, weights = self.recording, self.recording.weights
-        # Before the first step from the target there is a gradient at dest alone.
-        first = 0 if self.spread else self.target.dest
-        dests = slice(first, self.target.dest + 1)
+        # Before the first step from the target there is a gradient at its dests alone.
+        n, first = self.target.last + 1, 0 if self.spread else self.target.first
+        dests = slice(first, n)
         found = self.gradient[: self.reached, dests]  # [order, dest, d_model]
         if recording.post_scale is not None:
             found = found / recording.post_scale[layer, dests].unsqueeze(-1)
@@ -244,7 +243,7 @@ class _Pass:
         self.heads[layer] = (by_head * z).sum((1, 2)).numpy()
         mixed = z - bias.unsqueeze(1).double()
         self.through[layer] = (by_head * mixed).sum((1, 2)).numpy()
-        pattern = recording.pattern[layer, :, dests, : self.target.dest + 1]  # [head, dest, src]
+        pattern = recording.pattern[layer, :, dests, :n]  # [head, dest, src]
         # Orders side by side: with an axis of their own torch would copy the pattern for each.
         n_heads, d_head = values.shape[1], values.shape[-1]
         side_by_side = values.permute(1, 2, 0, 3).flatten(2)  # [head, dest, order x d_head]
@@ -254,7 +253,7 @@ class _Pass:
             shape = (len(moved), -1, weights.group, *moved.shape[2:])
             moved = moved.reshape(shape).sum(2)  # [order, kv_head, src, d_head]
         out = _to_stream(weights.W_V[layer], moved)  # [order, src, d_model]
-        return out / recording.ln_scale[layer, : self.target.dest + 1].unsqueeze(-1)
+        return out / recording.ln_scale[layer, :n].unsqueeze(-1)
 
 
 def _to_values(

@@ -27,3 +27,17 @@ def finished(steps: Generator[Progress, None, Result]) -> Result:
         except StopIteration as end:
             result: Result = end.value
             return result
+
+
+def told(
+    steps: Generator[Progress, None, Result], progress: Progress
+) -> Generator[Progress, None, Result]:
+    """The result of `steps`, which can be stopped between any two of them: part of a larger work,
+    of which `progress` is done meanwhile."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        yield progress

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
 from circuitview.core.names import Head
 from circuitview.core.recording import Recording
@@ -24,27 +25,41 @@ from circuitview.core.weights import Weights
 
 Dests = Int[Tensor, " dest"]
 Batch = tuple[list[int], Float[Tensor, "run dest d_vocab"]]
-# So many layers of positions are computed at once whatever one forward pass takes: less is lost in
-# the calls. And so many logits (float32: 64 MB).
-_FEW, _LOGITS = 1024, 16_000_000
+# So many logits are computed at once (float32: 64 MB).
+_LOGITS = 16_000_000
 
 
-def batches(edits: Sequence[Edits], n_layers: int, n: int, n_logits: int) -> Iterator[list[int]]:
-    """The places of `edits`, those that start in the same layer together, in batches whose layers
-    and positions come to about one forward pass at most.
+def batches(
+    edits: Sequence[Edits], config: ModelConfig, n: int, n_dests: int
+) -> Iterator[list[int]]:
+    """The places of `edits`, those that start in the same layer together, in batches that take at
+    most as many multiplications as one forward pass, or are one run.
 
     Args:
-        n_layers, n: of one forward pass, its positions.
-        n_logits: how many one run is asked for.
+        n: the positions of a forward pass, which makes the logits of all of them.
+        n_dests: of how many each run makes them.
     """
     by_start: dict[int, list[int]] = {}
     for place, edit in enumerate(edits):
-        by_start.setdefault(edit.first_layer(n_layers), []).append(place)
+        by_start.setdefault(edit.first_layer(config.n_layers), []).append(place)
+    layer, logits = n * _layer_cost(config, n), config.d_model * config.d_vocab
+    whole, last = config.n_layers * layer + n * logits, max(1, n_dests) * logits
     for start, places in sorted(by_start.items()):
-        cost = max(n_layers - start, 1) * n
-        most = max(1, min(max(n_layers * n, _FEW) // cost, _LOGITS // n_logits))
+        cost = (config.n_layers - start) * layer + last
+        most = max(1, min(whole // cost, _LOGITS // (max(1, n_dests) * config.d_vocab)))
         for first in range(0, len(places), most):
             yield places[first : first + most]
+
+
+def _layer_cost(config: ModelConfig, n: int) -> int:
+    """The multiplications that a layer takes for each position."""
+    heads, shared = config.n_heads, config.n_key_value_heads or config.n_heads
+    attention = 2 * (heads + shared) * config.d_model * config.d_head  # q and o; k and v
+    attention += 2 * n * heads * config.d_head  # scores, and what they mix
+    if config.attn_only:
+        return attention
+    matrices = 3 if config.gated_mlp else 2
+    return attention + matrices * config.d_model * (config.d_mlp or 4 * config.d_model)
 
 
 def frozen_batches(recording: Recording, edits: Sequence[Edits], dests: Dests) -> Iterator[Batch]:
@@ -63,8 +78,7 @@ def free_batches(
 
 
 def _batches_of(recording: Recording, edits: Sequence[Edits], dests: Dests) -> Iterator[list[int]]:
-    n_layers, d_vocab = recording.weights.config.n_layers, recording.logits.shape[-1]
-    return batches(edits, n_layers, len(recording.tokens), max(1, len(dests)) * d_vocab)
+    return batches(edits, recording.weights.config, len(recording.tokens), len(dests))
 
 
 def frozen_logits(

@@ -1,8 +1,9 @@
-"""What is explained: the logit of a token, or of one token minus another, at a dest position."""
+"""What is explained: the logit of a token, or of one minus another, at a dest position; or the mean
+logit of every next token of a text."""
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from circuitview.core.names import CircuitviewError
@@ -31,6 +32,23 @@ class Target:
     def __str__(self) -> str:
         return self.label if self.versus is None else f"{self.label} − {self.versus_label}"
 
+    @property
+    def first(self) -> int:
+        """The first dest at which something is read: the only one."""
+        return self.dest
+
+    @property
+    def last(self) -> int:
+        """The last one: the same."""
+        return self.dest
+
+    def gradient(self, recording: Recording) -> Float[Tensor, "pos d_model"]:
+        """What the logit reads of the final stream at each position up to `last`, the final scale
+        held."""
+        found = recording.stream.new_zeros(self.dest + 1, recording.weights.config.d_model)
+        found[self.dest] = self.direction(recording.weights) / recording.final_scale[self.dest]
+        return found
+
     def direction(self, weights: ValueSide) -> Float[Tensor, " d_model"]:
         """u: what the logit reads of the stream, or the difference of two; see
         ValueSide.direction."""
@@ -49,6 +67,46 @@ class Target:
         """
         value = float(values[self.token])
         return value if self.versus is None else value - float(values[self.versus])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NextTokens:
+    """One token at each of several dests: the mean of their logits.
+
+    Attributes:
+        dests: positions, rising.
+        tokens: the token whose logit is read at each.
+    """
+
+    dests: Int[Tensor, " dest"]
+    tokens: Int[Tensor, " dest"]
+
+    @property
+    def first(self) -> int:
+        """The first dest at which something is read."""
+        return int(self.dests[0])
+
+    @property
+    def last(self) -> int:
+        """The last one."""
+        return int(self.dests[-1])
+
+    def gradient(self, recording: Recording) -> Float[Tensor, "pos d_model"]:
+        """What the mean reads of the final stream at each position up to `last`, the final scales
+        held.
+
+        What is held being fixed, a mean of logits is as linear in the stream as one logit is, and
+        the sums of all paths to it cost no more.
+        """
+        weights = recording.weights
+        directions = weights.directions(self.tokens) / len(self.tokens)  # [dest, d_model]
+        found = recording.stream.new_zeros(self.last + 1, weights.config.d_model)
+        scale = recording.final_scale[self.dests].unsqueeze(-1)
+        found[self.dests] = (directions / scale).to(found.dtype)  # [dest, d_model]
+        return found
+
+
+Explained = Target | NextTokens
 
 
 def resolve_target(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from circuitview.core.config import ModelConfig
@@ -106,10 +106,14 @@ class ValueSide:
     def direction(self, token: int) -> Float[Tensor, " d_model"]:
         """The direction in the stream that the logit of `token` reads, the final norm's gain and
         centring counted in."""
-        direction = self.W_U[:, token].to(self.dtype) * self.logit_scale  # [d_model]
+        return self.directions(torch.tensor([token]))[0]
+
+    def directions(self, tokens: Int[Tensor, " token"]) -> Float[Tensor, "token d_model"]:
+        """The same of several tokens."""
+        found = self.W_U[:, tokens].mT.to(self.dtype) * self.logit_scale  # [token, d_model]
         if self.final_gain is not None:
-            direction = direction * self.final_gain
-        return direction - direction.mean() if self.centres else direction
+            found = found * self.final_gain
+        return found - found.mean(-1, keepdim=True) if self.centres else found
 
     def constant(self, token: int) -> float:
         """What is added to the logit of `token` whatever is in the stream [logits]."""

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from circuitview.core.ablation.bookkeeping import Bookkeeping, path_contribution
-from circuitview.core.ablation.cases import case_of
+from circuitview.core.ablation.by_order import ablate_orders
+from circuitview.core.ablation.cases import case_of, window_case
 from circuitview.core.ablation.kinds import kind_named
 from circuitview.core.ablation.lab import ablate
 from circuitview.core.ablation.sites import Site, each_head, each_mlp, each_order, each_pair
@@ -17,6 +18,7 @@ from circuitview.core.edits import Edits
 from circuitview.core.expansion import expand
 from circuitview.core.frozen import run_frozen
 from circuitview.core.names import CircuitviewError, Head
+from circuitview.core.path import Path
 from circuitview.core.path_vectors import path_vector
 from circuitview.core.prompt import Prompt
 from circuitview.core.target import Target
@@ -133,7 +135,9 @@ def test_rows_come_one_by_one_and_progress_counts_every_run():
     steps, table = finish(ablate(model, cases, each_head(model.config), ZERO, dtype="float64"))
     assert [str(row.site) for row in table.rows] == ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]
     assert {step.total for step in steps} == {2 * (1 + 6)}
-    assert [step.done for step in steps] == sorted({step.done for step in steps})
+    counted = [step.done for step in steps]
+    assert counted == sorted(counted)  # some stand between two runs, to be stopped there
+    assert len(set(counted)) > 6
     assert steps[-1].done == steps[-1].total
     partial = {}
     for step in steps:
@@ -160,6 +164,30 @@ def test_means_and_standard_errors_are_those_of_the_prompts():
         assert row.contribution == pytest.approx(np.mean(shares), abs=1e-12)
         assert row.value == pytest.approx(table.clean + row.effect, abs=1e-12)
         assert alone[0].rows[place].stderr is None
+
+
+@pytest.mark.parametrize("tiny", [*KINDS, *MLP_KINDS], ids=str)
+def test_in_a_text_zeroing_takes_the_mean_of_its_contributions_to_the_next_tokens(tiny):
+    """Forwards by the run, backwards in one sweep from all dests, and backwards dest by dest."""
+    model, tokens = tiny_model(tiny), [1, 7, 3, 3, 5, 8]
+    case, recording = window_case(model, tokens), record(model, tokens)
+    config, paths = model.config, [Path.parse("token"), Path.parse("token > 0.1 > 1.0")]
+    sites = [*each_head(config), *each_mlp(config), *each_order(config)]
+    sites += [*each_pair([Head(0, 0), Head(1, 1), Head(1, 0)])]
+    sites += [Site(paths=(path,)) for path in paths]
+    steps = ablate(model, [case], sites, ZERO, frozen=True, dtype="float64")
+    table = result_of(steps)
+    targets = [Target(dest, token, "") for dest, token in enumerate(tokens[1:])]
+    books = [Bookkeeping(recording, target) for target in targets]
+    largest = max(abs(row.contribution) for row in table.rows) + abs(table.clean)
+    for row in table.rows:
+        assert abs(row.effect + row.contribution) <= 1e-11 * largest, row.site
+        singly = np.mean([one.of(row.site) for one in books])
+        assert abs(row.contribution - singly) <= 1e-12 * largest, row.site
+    constant = np.mean([target.constant(recording.weights) for target in targets])
+    by_order = result_of(ablate_orders(model, [case], metric="logit", dtype="float64"))
+    total = sum(row.contribution for row in by_order.rows)
+    assert total + constant == pytest.approx(table.clean, abs=1e-11 * largest)
 
 
 def test_free_ablation_lets_later_layers_react():

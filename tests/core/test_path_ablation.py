@@ -50,6 +50,7 @@ def test_loss_by_order_is_that_of_the_papers_runs(tiny):
     cases = [window_case(model, window) for window in windows]
     steps, table = finish(ablate_orders(model, cases, dtype="float64"))
     expected = np.empty((tiny.n_layers + 1, len(cases)))
+    shares = np.empty_like(expected)
     for place, case in enumerate(cases):
         recording = model.run(case.prompt, "float64")
         runs = runs_of_the_paper(recording)
@@ -57,10 +58,14 @@ def test_loss_by_order_is_that_of_the_papers_runs(tiny):
         assert torch.allclose(runs[-1], recording.logits, rtol=0, atol=1e-11 * 200)
         for order, logits in enumerate(runs):
             expected[order, place] = loss_of(logits, case.dests, case.tokens)
+            before = recording.weights.constants() if order == 0 else runs[order - 1, case.dests]
+            gained = (logits[case.dests] - before).gather(1, case.tokens.unsqueeze(1))
+            shares[order, place] = float(gained.mean())
     assert np.allclose(table.values, expected, rtol=1e-11, atol=1e-11)
     assert np.allclose(table.values[-1], table.clean_values, rtol=1e-11, atol=1e-11)
     for order, row in enumerate(table.rows):
-        assert (row.order, row.n, row.contribution) == (order, 3, None)
+        assert (row.order, row.n) == (order, 3)
+        assert row.contribution == pytest.approx(shares[order].mean(), abs=1e-11 * 200)
         assert row.value == pytest.approx(expected[order].mean(), rel=1e-11)
         effects = expected[order] - expected[-1]
         assert row.effect == pytest.approx(effects.mean(), abs=1e-10)

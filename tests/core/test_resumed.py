@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from circuitview.core.config import ModelConfig
 from circuitview.core.edits import Edits
 from circuitview.core.frozen import run_frozen
 from circuitview.core.names import Head
@@ -104,19 +105,25 @@ def test_own_values_change_nothing(tiny, frozen):
 @given(
     starts=st.lists(st.integers(0, 12), min_size=1, max_size=60),
     n=st.integers(1, 600),
-    n_logits=st.integers(1, 40_000_000),
+    n_dests=st.integers(0, 600),
+    d_vocab=st.integers(2, 200_000),
 )
-def test_a_batch_is_about_one_forward_pass_and_none_is_left_out(starts, n, n_logits):
+def test_a_batch_is_one_forward_pass_at_most_and_none_is_left_out(starts, n, n_dests, d_vocab):
+    config = ModelConfig(
+        n_layers=12, n_heads=4, d_model=64, d_head=16, n_ctx=600, d_vocab=d_vocab, attn_only=True
+    )
     edits = [
         Edits() if start == 12 else Edits(zeroed=frozenset({Head(start, 0)})) for start in starts
     ]
-    found = list(batches(edits, 12, n, n_logits))
+    found = list(batches(edits, config, n, n_dests))
     assert sorted(place for places in found for place in places) == list(range(len(edits)))
     for places in found:
         assert len({starts[place] for place in places}) == 1
-        layers = max(12 - starts[places[0]], 1) * n
-        assert len(places) == 1 or len(places) * layers <= max(12 * n, 1024)
-        assert len(places) == 1 or len(places) * n_logits <= 16_000_000
+        # q, k, v and o; scores and what they mix; and the unembedding, of all positions or some.
+        layer, logits = n * (4 * 64 * 64 + 2 * n * 64), 64 * d_vocab
+        one = (12 - starts[places[0]]) * layer + n_dests * logits
+        assert len(places) == 1 or len(places) * one <= 12 * layer + n * logits
+        assert len(places) == 1 or len(places) * n_dests * d_vocab <= 16_000_000
     # Full but for the last of each start.
     for before, after in pairwise(found):
         if starts[before[0]] == starts[after[0]]:

@@ -17,16 +17,17 @@ from circuitview.core.orders import OrderSums, order_steps, order_sums
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress, finished
 from circuitview.core.recording import Recording
-from circuitview.core.target import Target
+from circuitview.core.target import Explained
 
 
 class Bookkeeping:
-    """The contributions of sites to one target [logits].
+    """The contributions of sites to one target, or to the mean over the next tokens of a text
+    [logits].
 
     Held fixed: patterns, norm scales and MLP outputs, as recorded.
     """
 
-    def __init__(self, recording: Recording, target: Target) -> None:
+    def __init__(self, recording: Recording, target: Explained) -> None:
         self.recording, self.target = recording, target
         self._without: dict[tuple[Head, ...], OrderSums] = {}
         self._by_order: npt.NDArray[np.float64] | None = None
@@ -40,26 +41,36 @@ class Bookkeeping:
         """The sum of all paths through any of its heads (their value biases included) or through
         its MLPs, or of its paths, or of its orders; None for a site of several kinds, whose paths
         would be counted twice."""
+        return finished(self.steps(site))
+
+    def steps(self, site: Site) -> Generator[Progress, None, float | None]:
+        """The same, to be stopped between any two passes."""
         kinds = [site.heads, site.mlps, site.paths, site.orders]
         if sum(map(bool, kinds)) != 1:
             return None
         if site.heads:
-            return self._through_any(site.heads)
+            return (yield from self._through_any(site.heads))
         if site.mlps:
             sums = self._sums_without(())
             return sum(sums.net(Source("mlp", layer)) for layer in site.mlps)
         if site.orders:
             if self._by_order is None:
-                finished(self.order_steps())
+                yield from self.order_steps()
             assert self._by_order is not None
             return sum(float(self._by_order[order]) for order in site.orders)
-        return sum(path_contribution(self.recording, self.target, path) for path in site.paths)
+        total = 0.0
+        for path in site.paths:
+            total += path_contribution(self.recording, self.target, path)
+            yield Progress(0, 1)
+        return total
 
-    def _through_any(self, heads: tuple[Head, ...]) -> float:
+    def _through_any(self, heads: tuple[Head, ...]) -> Generator[Progress, None, float]:
         """Each head's paths that run through none of the heads above it."""
         total, above = 0.0, tuple[Head, ...]()
         for head in sorted(heads, reverse=True):
             higher = tuple(one for one in above if one.layer > head.layer)
+            if higher not in self._without:  # a pass of its own
+                yield Progress(0, 1)
             total += self._sums_without(higher).head(head)
             above = (*above, head)
         return total
@@ -72,7 +83,7 @@ class Bookkeeping:
         return self._without[heads]
 
 
-def path_contribution(recording: Recording, target: Target, path: Path) -> float:
+def path_contribution(recording: Recording, target: Explained, path: Path) -> float:
     """What one path sends to the target [logits], from the target backwards.
 
     Held fixed: patterns and norm scales, as recorded; MLP outputs or, where the path runs through
@@ -80,8 +91,7 @@ def path_contribution(recording: Recording, target: Target, path: Path) -> float
     """
     with torch.inference_mode():
         gradient = torch.zeros_like(recording.stream[-1])  # [pos, d_model]
-        direction = target.direction(recording.weights)
-        gradient[target.dest] = direction / recording.final_scale[target.dest]
+        gradient[: target.last + 1] = target.gradient(recording)
         for step in reversed(path.steps):
             gradient = _before(recording, step, gradient)
         sent = gradient.double() * recording.source(path.source).double()  # [pos, d_model]

@@ -10,7 +10,6 @@ Source: Elhage et al. 2021, the path-ablation algorithm.
 """
 
 from collections.abc import Generator, Sequence
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +26,10 @@ from circuitview.core.model import Model
 from circuitview.core.names import DtypeName
 from circuitview.core.orders import order_steps
 from circuitview.core.path_vectors import order_vector_steps
-from circuitview.core.progress import Progress
+from circuitview.core.progress import Progress, told
 from circuitview.core.recording import Recording
 
 Numbers = npt.NDArray[np.float64]
-Made = TypeVar("Made")
 
 
 def ablate_orders(
@@ -45,8 +43,8 @@ def ablate_orders(
 
     Yields a Progress after each run, and between the layers of what all runs of a case share; its
     partial result is all rows, of the cases run so far. Held fixed: patterns, norm scales and MLP
-    outputs of each case's clean run. Cost for each case: one forward pass, n_layers + 1 value
-    sides, and as many unembeddings.
+    outputs of each case's clean run. Cost for each case: one forward pass, 2 (n_layers + 1)
+    value sides, and n_layers + 1 unembeddings.
 
     Raises:
         CircuitviewError: where there is nothing to run, or a difference has no second token.
@@ -63,10 +61,9 @@ def ablate_orders(
         done = place * (1 + n_orders) + 1
         yield Progress(done, total)
         target = case.counted(metric)
-        if target is not None:
-            found_sums = yield from _told(order_steps(recording, target), done, total)
-            sums[:, place] = found_sums.by_order()
-        written = yield from _told(order_vector_steps(recording), done, total)
+        found_sums = yield from told(order_steps(recording, target), Progress(done, total))
+        sums[:, place] = found_sums.by_order()
+        written = yield from told(order_vector_steps(recording), Progress(done, total))
         with torch.inference_mode():
             clean[place] = float(measure(metric, case, model.config, own.unsqueeze(0), own)[0])
             streams = written[:, case.dests].cumsum(0)  # [order, dest, d_model]
@@ -80,19 +77,6 @@ def ablate_orders(
                 rows = _rows(values[:, :seen], clean[:seen], sums[:, :seen])
             yield Progress(done + 1 + order, total, rows if order == n_orders - 1 else None)
     return AblationTable(metric, True, float(clean.mean()), rows, clean, values)
-
-
-def _told(
-    steps: Generator[Progress, None, Made], done: int, total: int
-) -> Generator[Progress, None, Made]:
-    """What comes of `steps`, to be stopped between any two of them; no run is done meanwhile."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
-        yield Progress(done, total)
 
 
 def read_stream(
@@ -110,11 +94,10 @@ def _rows(values: Numbers, clean: Numbers, sums: Numbers) -> tuple[OrderRow, ...
         marginal = marginal_error = None
         if order > 0:
             marginal, marginal_error = mean_and_error(found - values[order - 1])
-        known = sums[order].mean()
         rows.append(
             OrderRow(
                 order=order,
-                contribution=None if np.isnan(known) else float(known),
+                contribution=float(sums[order].mean()),
                 value=float(found.mean()),
                 effect=effect,
                 stderr=error,

@@ -11,7 +11,7 @@ from circuitview.core.ablation.metric import MetricName
 from circuitview.core.model import Model
 from circuitview.core.names import CircuitviewError
 from circuitview.core.prompt import Prompt
-from circuitview.core.target import Target
+from circuitview.core.target import Explained, NextTokens, Target
 
 _MARGIN = 64  # tokens behind which those of a text that was cut are those of the whole
 
@@ -34,10 +34,12 @@ class Case:
     versus: Int[Tensor, " dest"] | None = None
     target: Target | None = None
 
-    def counted(self, metric: MetricName) -> Target | None:
+    def counted(self, metric: MetricName) -> Explained:
         """What contributions beside this metric are to: the difference where that is measured, else
-        the token's own logit; None where there is no one target."""
-        if self.target is None or metric == "difference":
+        the token's own logit; in a text the mean logit of the next tokens."""
+        if self.target is None:
+            return NextTokens(self.dests, self.tokens)
+        if metric == "difference":
             return self.target
         return replace(self.target, versus=None, versus_label=None)
 

@@ -20,6 +20,10 @@ from circuitview.core.recording import Recording
 class Donor(ABC):
     """Values for one prompt's positions."""
 
+    def order_steps(self) -> Generator[Progress, None, None]:
+        """Make ready for sites of orders, to be stopped in between; most have nothing to do."""
+        yield from ()
+
     @abstractmethod
     def z(self, head: Head) -> Float[Tensor, "pos d_head"]:
         """A head's output, value bias included."""
@@ -80,7 +84,7 @@ class FromRun(Donor):
         return self._orders[order]
 
     def order_steps(self) -> Generator[Progress, None, None]:
-        """Make ready for sites of orders, layer by layer, to be stopped in between."""
+        """Make ready for sites of orders, layer by layer."""
         self._orders = yield from order_vector_steps(self.recording)
 
 
@@ -98,18 +102,33 @@ class Means:
     orders: dict[int, Float[Tensor, " d_model"]]
 
     @classmethod
-    def of(cls, recording: Recording, sites: Sequence[Site]) -> "Means":
-        """Those of one run, in float64; paths and orders only where a site needs them."""
+    def steps(
+        cls, recording: Recording, sites: Sequence[Site]
+    ) -> Generator[Progress, None, "Means"]:
+        """Those of one run, in float64; paths and orders only where a site needs them.
+
+        Yields between its parts, none of which takes longer than a forward pass, so that it can be
+        stopped there.
+        """
         donor = FromRun(recording)
-        paths = {path for site in sites for path in site.paths}
-        orders = {order for site in sites for order in site.orders}
+        paths = dict.fromkeys(path for site in sites for path in site.paths)
+        orders = dict.fromkeys(order for site in sites for order in site.orders)
+        by_path, by_order = dict[Path, Tensor](), dict[int, Tensor]()
+        for done, path in enumerate(paths):
+            with torch.inference_mode():
+                by_path[path] = donor.written(path).double().mean(0)  # [d_model]
+            yield Progress(done + 1, len(paths))
+        if orders:
+            yield from donor.order_steps()
         mlp_out = recording.mlp_out
         with torch.inference_mode():
+            for order in orders:
+                by_order[order] = donor.order(order).double().mean(0)  # [d_model]
             return cls(
                 recording.z.double().mean(2),
                 None if mlp_out is None else mlp_out.double().mean(1),
-                {path: donor.written(path).double().mean(0) for path in paths},
-                {order: donor.order(order).double().mean(0) for order in orders},
+                by_path,
+                by_order,
             )
 
     def plus(self, other: "Means") -> "Means":
@@ -158,18 +177,22 @@ class MeanDonor(Donor):
         return mean.to(self.recording.stream.dtype).expand(len(self.recording.tokens), -1)
 
 
-def edits_for(site: Site, clean: FromRun, donor: Donor) -> Edits:
+def edits_steps(site: Site, clean: FromRun, donor: Donor) -> Generator[Progress, None, Edits]:
     """What a run changes so that `site` has the donor's values.
+
+    Yields after each path: what one writes is worked out, not looked up.
 
     Args:
         clean: the run's own values: what an end-to-end path writes is taken out of the final stream
             before the donor's is put in.
     """
     added: Tensor | None = None
-    with torch.inference_mode():
-        for path in site.paths:
+    for path in site.paths:
+        with torch.inference_mode():
             change = donor.written(path) - clean.written(path)  # [pos, d_model]
             added = change if added is None else added + change
+        yield Progress(0, 1)
+    with torch.inference_mode():
         for order in site.orders:
             change = donor.order(order) - clean.order(order)  # [pos, d_model]
             added = change if added is None else added + change

@@ -23,7 +23,7 @@ from circuitview.core.ablation.sites import Site
 from circuitview.core.ablation.table import AblationTable, Row, row_of
 from circuitview.core.model import Model
 from circuitview.core.names import CircuitviewError, DtypeName
-from circuitview.core.progress import Progress
+from circuitview.core.progress import Progress, told
 
 # What is put in place of so many sites is held at once.
 _AT_ONCE = 128
@@ -148,6 +148,11 @@ class _Run:
     def total(self) -> int:
         return self.extra + len(self.cases) * (1 + len(self.sites))
 
+    @property
+    def meanwhile(self) -> Progress:
+        """Where it stands, between two runs."""
+        return Progress(self.done, self.total)
+
     def case(self, place: int, replacing: Replacing) -> Generator[Progress, None, None]:
         """Measure every site in one case."""
         case = self.cases[place]
@@ -160,16 +165,17 @@ class _Run:
         self.done += 1
         yield Progress(self.done, self.total)
         target = case.counted(self.metric)
-        books = None if target is None else Bookkeeping(recording, target)
+        books = Bookkeeping(recording, target)
         run = FromRun(recording)
         if any(site.orders for site in self.sites):
             for steps in (run, books):
-                for _ in () if steps is None else steps.order_steps():
-                    yield Progress(self.done, self.total)
-        edits_of = replacing.in_case(place, run)
+                yield from told(steps.order_steps(), self.meanwhile)
+        edits_of = yield from told(replacing.in_case(place, run), self.meanwhile)
         for first in range(0, len(self.sites), _AT_ONCE):
-            chunk = self.sites[first : first + _AT_ONCE]
-            edits = edits_of(chunk)
+            edits = []
+            for taken in self.sites[first : first + _AT_ONCE]:
+                made = yield from told(edits_of(taken), self.meanwhile)
+                edits.append(made)
             for places, logits in self.model.logits_after(
                 recording, edits, case.dests, self.frozen
             ):
@@ -178,10 +184,8 @@ class _Run:
                 seen = [(first + at, value) for at, value in zip(places, values, strict=True)]
                 for site, value in seen:
                     self.values[site, place] = value
-                    known = None if books is None else books.of(self.sites[site])
+                    known = yield from told(books.steps(self.sites[site]), self.meanwhile)
                     self.contributions[site].append(known)
-                    if books is not None and len(self.sites[site].heads) > 1:
-                        yield Progress(self.done, self.total)  # each may take a pass of its own
                 self.done += len(seen)
                 yield Progress(self.done, self.total, tuple(self.row(site) for site, _ in seen))
 

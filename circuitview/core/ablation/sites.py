@@ -3,6 +3,7 @@
 Pure values, nothing heavy: a site is the identity of one row of a result.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -66,7 +67,7 @@ class Site:
                     mlps.append(int(layer))
                 case ["direct"]:
                     paths.append(Path.parse("token"))
-                case [one] if one[:1].isdigit() or one[:1] in "lL":
+                case [one] if ">" not in one and (one[:1].isdigit() or one[:1] in "lL"):
                     heads.append(Head.parse(one))
                 case _:
                     paths.append(_path(part))
@@ -107,6 +108,10 @@ def _path(text: str) -> Path:
     try:
         return Path.parse(text.strip())
     except CircuitviewError:
+        if re.match(r"\s*[lL]?\d.*>", text):
+            raise CircuitviewError(
+                f"{text.strip()!r} does not say where the path starts: write token > 0.3 > 1.4"
+            ) from None
         raise CircuitviewError(
             f"{text.strip()!r} names nothing to take away: write a head (1.4), mlp 0, order 1, "
             "direct, or a path (token > 0.3 > 1.4); join what goes together with +"

@@ -16,8 +16,9 @@ class Row:
 
     Attributes:
         site: what was taken away.
-        contribution: the sum of its paths [logits], the mean over prompts; None where there is no
-            one target, as in a text, and for a site of several kinds.
+        contribution: the sum of its paths to the target [logits], the mean over prompts; in a text
+            to the mean logit of the next tokens, the mean over windows; None for a site of several
+            kinds.
         value: the metric without it, the mean over what is run.
         effect: that minus the clean value.
         stderr: the standard error of the effect over prompts or windows; None for one.
@@ -37,7 +38,7 @@ class OrderRow:
     """The model with paths of up to `order` heads.
 
     Attributes:
-        contribution: the sum of the paths of exactly this order [logits]; None for a text.
+        contribution: the sum of the paths of exactly this order [logits], as in Row.
         value: the metric with paths up to this order.
         effect: that minus the clean value.
         stderr: the standard error of the effect; None for one case.

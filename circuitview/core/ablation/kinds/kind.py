@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from circuitview.core.ablation.cases import Case
-from circuitview.core.ablation.donors import Donor, FromRun, edits_for
+from circuitview.core.ablation.donors import Donor, FromRun, edits_steps
 from circuitview.core.ablation.sites import Site
 from circuitview.core.edits import Edits
 from circuitview.core.model import Model
@@ -16,15 +16,18 @@ from circuitview.core.names import CircuitviewError, DtypeName
 from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
 
-EditsOf = Callable[[Sequence[Site]], list[Edits]]
+EditsOf = Callable[[Site], Generator[Progress, None, Edits]]
 
 
 @runtime_checkable
 class Replacing(Protocol):
     """A kind made ready for some cases: what replaces what, case by case."""
 
-    def in_case(self, place: int, clean: FromRun) -> EditsOf:
-        """What gives the edits of sites in the case at `place`, whose clean run `clean` has."""
+    def in_case(self, place: int, clean: FromRun) -> Generator[Progress, None, EditsOf]:
+        """What gives the edits of a site in the case at `place`, whose clean run `clean` has.
+
+        Yields between its parts, none of which takes longer than a forward pass.
+        """
 
 
 Prepared = Generator[Progress, None, Replacing]
@@ -80,13 +83,17 @@ def parameter(
 
 @dataclass(frozen=True, eq=False)
 class FromDonors:
-    """Replaces by what a donor has; `donor_of(place, recording)` makes that of one case."""
+    """Replaces `sites` by what a donor has; `donor_of(place, recording)` makes that of a case."""
 
+    sites: Sequence[Site]
     donor_of: Callable[[int, Recording], Donor]
 
-    def in_case(self, place: int, clean: FromRun) -> EditsOf:
+    def in_case(self, place: int, clean: FromRun) -> Generator[Progress, None, EditsOf]:
         donor = self.donor_of(place, clean.recording)
-        return lambda sites: [edits_for(site, clean, donor) for site in sites]
+        yield Progress(0, 1)
+        if any(site.orders for site in self.sites):
+            yield from donor.order_steps()
+        return lambda site: edits_steps(site, clean, donor)
 
 
 def other_prompt(setup: Setup, text: str) -> Recording:

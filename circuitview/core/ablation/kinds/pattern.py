@@ -1,5 +1,6 @@
 """Pattern: its own output, looking where the frozen pattern says."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,8 +13,10 @@ from circuitview.core.ablation.kinds.kind import (
     other_prompt,
     parameter,
 )
+from circuitview.core.ablation.sites import Site
 from circuitview.core.edits import Edits
 from circuitview.core.names import CircuitviewError
+from circuitview.core.progress import Progress
 from circuitview.core.recording import Recording
 
 
@@ -49,12 +52,19 @@ class Pattern(Kind):
 class _Patterns:
     other: Recording | None
 
-    def in_case(self, place: int, clean: FromRun) -> EditsOf:  # noqa: ARG002
+    def in_case(
+        self,
+        place: int,  # noqa: ARG002
+        clean: FromRun,
+    ) -> Generator[Progress, None, EditsOf]:
+        yield from ()
         pattern = (self.other or clean.recording).pattern
-        return lambda sites: [
-            Edits(patterns={head: pattern[head.layer, head.head] for head in site.heads})
-            for site in sites
-        ]
+
+        def edits_of(site: Site) -> Generator[Progress, None, Edits]:
+            yield from ()
+            return Edits(patterns={head: pattern[head.layer, head.head] for head in site.heads})
+
+        return edits_of
 
 
 KIND = Pattern

@@ -16,9 +16,9 @@ class Zero(Kind):
     HELP: ClassVar[str] = "Nothing in its place: the output is set to zero, value bias included."
     PLACE: ClassVar[int] = 0
 
-    def prepare(self, setup: Setup) -> Prepared:  # noqa: ARG002
+    def prepare(self, setup: Setup) -> Prepared:
         yield from ()
-        return FromDonors(lambda _place, recording: Nothing(recording))
+        return FromDonors(setup.sites, lambda _place, recording: Nothing(recording))
 
 
 KIND = Zero
