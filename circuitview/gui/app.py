@@ -4,7 +4,6 @@ Nothing imported here loads torch; the worker does, once the window has painted.
 anywhere is logged and told in the window's strip, never swallowed.
 """
 
-import gc
 import logging
 import os
 import sys
@@ -21,6 +20,7 @@ from circuitview.core.bundled import DEFAULT_MODEL, bundled_names
 from circuitview.core.device import DeviceName
 from circuitview.core.names import CircuitviewError
 from circuitview.core.places import cached_versions
+from circuitview.gui.collector import Collector
 from circuitview.gui.document import Document
 from circuitview.gui.interrupt import Interrupt
 from circuitview.gui.jobs import JobRunner, worker_context
@@ -144,9 +144,9 @@ class Start(QObject):
         self._document.start(fallback=State().with_model(usual))
 
     def _settle(self) -> None:
-        """Spare the garbage collector all that the imports made: it would stall the window."""
+        """All that is needed has been imported."""
         self._document.changed.disconnect(self._settle)
-        gc.freeze()
+        Collector(self._document)
 
 
 def _warm_up() -> None:

@@ -1,8 +1,8 @@
 """The runs of the ablation lab: one after the other in the worker, each with a model of its own.
 
-A run keeps the model that it began with: another model in the window neither stops nor changes it,
-and what it finds stays labelled with its own model and prompt. What fails or is cancelled is one
-entry of the list; the others go on.
+A run keeps the model that was open when it was asked for: another model in the window neither stops
+nor changes it, and nothing has to be opened again for it. What it finds stays labelled with its own
+model and prompt. What fails or is cancelled is one entry of the list; the others go on.
 """
 
 from collections.abc import Callable, Generator
@@ -42,6 +42,8 @@ class LabRun:
         run: all that was found, once it is done.
         failure: why it failed, in one line; `details` for a report.
         opened: whether it comes from a file.
+        model: the open model that it will be measured on, until it has ended; None where it is
+            opened for the run.
     """
 
     question: Question
@@ -56,6 +58,7 @@ class LabRun:
     failure: str = ""
     details: str = ""
     opened: bool = False
+    model: "Model | None" = None
 
     @property
     def ended(self) -> bool:
@@ -94,7 +97,7 @@ class LabQueue(QObject):
 
     def submit(self, question: Question, model_name: str) -> LabRun:
         """Line up a run; it begins when those before it have ended."""
-        entry = LabRun(question, model_name)
+        entry = LabRun(question, model_name, model=self._models.open_now(question))
         self.runs.append(entry)
         self.listed.emit()
         self._begin_next()
@@ -113,7 +116,7 @@ class LabQueue(QObject):
         if entry is self._current and self._job is not None:
             self._job.cancel()
         elif entry.state == "waiting":
-            entry.state = "cancelled"
+            entry.state, entry.model = "cancelled", None
             self.changed.emit(entry)
 
     def remove(self, entry: LabRun) -> None:
@@ -139,7 +142,7 @@ class LabQueue(QObject):
             return
         entry.state = "running"
         self._current, self._pace = entry, _Pace()
-        job = self._jobs.start(partial(_steps, self._models, entry.question))
+        job = self._jobs.start(partial(_steps, self._models, entry.model, entry.question))
         job.progressed.connect(self._on_progress)
         job.finished.connect(self._on_finished)
         job.failed.connect(self._on_failed)
@@ -181,7 +184,7 @@ class LabQueue(QObject):
     def _end(self, state: RunState) -> None:
         entry, self._current, self._job = self._current, None, None
         assert entry is not None
-        entry.state, entry.seconds_left = state, None
+        entry.state, entry.seconds_left, entry.model = state, None, None
         self._begin_next()
         self.changed.emit(entry)
 
@@ -207,11 +210,15 @@ class _Pace:
 
 
 class _Models:
-    """The models that runs are of. Used in the worker, but for `forget`, when no run is there."""
+    """The models that runs are of. `steps` is for the worker; `forget` for when no run is there."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._kept: tuple[State, Model] | None = None
+
+    def open_now(self, question: Question) -> "Model | None":
+        """The window's model, where it is that of the question."""
+        return self._pipeline.model_of(_state_of(question))
 
     def steps(self, question: Question) -> "Generator[Progress, None, Model]":
         """The window's model where it is that of the question, else one that is opened for it.
@@ -219,14 +226,7 @@ class _Models:
         Raises:
             CircuitviewError: where it can't be opened, or does not fit into what memory is free.
         """
-        state = State(
-            model=question.model,
-            device=question.device,
-            given=question.given,
-            tokenizer=question.tokenizer,
-            dtype=question.dtype,
-        )
-        model = self._pipeline.model_of(state)
+        model, state = self.open_now(question), _state_of(question)
         if model is not None:
             return model
         if self._kept is not None and self._kept[0] == state:
@@ -248,6 +248,20 @@ class _Models:
         self._kept = None
 
 
-def _steps(models: _Models, question: Question) -> Generator[Progress, None, Run]:
-    model = yield from models.steps(question)
+def _state_of(question: Question) -> State:
+    """What of a State decides on the model."""
+    return State(
+        model=question.model,
+        device=question.device,
+        given=question.given,
+        tokenizer=question.tokenizer,
+        dtype=question.dtype,
+    )
+
+
+def _steps(
+    models: _Models, model: "Model | None", question: Question
+) -> Generator[Progress, None, Run]:
+    if model is None:
+        model = yield from models.steps(question)
     return (yield from run_question(model, question))

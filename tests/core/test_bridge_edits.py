@@ -206,6 +206,18 @@ def test_frozen_rows_are_minus_their_contribution(family):
         assert abs(row.effect + row.contribution) <= 1e-4 * scale, row.site
 
 
+def test_frozen_rows_of_a_text_are_minus_their_mean_contribution(family):
+    """To the logits of the next tokens, at every position of the window."""
+    model, _, _ = family
+    config, case = model.config, window_case(model, TOKENS)
+    sites = (*each_head(config), *each_mlp(config), *each_order(config))
+    table = result_of(ablate(model, [case], sites, kind_named("zero")(), frozen=True))
+    largest = max(*(abs(row.contribution) for row in table.rows), abs(table.clean))
+    assert max(abs(row.contribution) for row in table.rows) > 1e-3 * largest
+    for row in table.rows:
+        assert abs(row.effect + row.contribution) <= 1e-4 * largest, row.site
+
+
 def test_the_last_order_is_the_model(family):
     model, _, _ = family
     table = result_of(ablate_orders(model, [window_case(model, TOKENS)]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from circuitview.core.ablation.sites import Site
+from circuitview.core.checkpoint import open_model
 from circuitview.gui import lab_queue
 from circuitview.gui.lab_queue import _Pace
 from circuitview.session.lab import Question, run_question
@@ -106,7 +107,7 @@ def test_rows_come_while_it_runs(qtbot, lab, text_file, monkeypatch):
     assert [done for _, done in partial] == sorted(done for _, done in partial)
     assert entry.run.n_cases == 8
     assert tuple(entry.rows.values()) == entry.run.table.rows  # the last that came are the result
-    assert all(row.contribution is None for row in entry.rows.values())
+    assert all(row.contribution is not None for row in entry.rows.values())
 
 
 def test_a_waiting_run_can_be_cancelled_and_taken_off(qtbot, lab):
@@ -168,7 +169,27 @@ def test_another_model_in_the_window_neither_stops_nor_changes_a_run(qtbot, lab,
     assert analysed.snapshot.results.model.name == "cat-on-the-mat"
     assert numbers(running) == numbers(waiting) == alone
     assert running.model_name == MODEL
-    assert lab._models._kept is None  # a model opened for a run is let go when none waits
+    assert running.model is waiting.model is None  # let go when it has been measured on
+    again = measured(qtbot, lab, HEADS)  # of a model that is not open any more
+    assert numbers(again) == alone
+    assert lab._models._kept is None  # what was opened for a run is let go when none waits
+
+
+def test_a_run_waits_with_its_model_so_that_none_is_opened_again(qtbot, lab, analysed, monkeypatch):
+    release = threading.Event()
+    analysed.jobs.start(release.wait)
+    waiting = lab.submit(HEADS, MODEL)
+    analysed.edit(lambda state: state.with_model("cat-on-the-mat", "the cat"))
+
+    def opened(name, *arguments, **named):
+        assert name != MODEL, "opened again for a run that had it"
+        return open_model(name, *arguments, **named)
+
+    monkeypatch.setattr("circuitview.core.checkpoint.open_model", opened)
+    release.set()
+    wait_for(qtbot, waiting)
+    assert (waiting.state, waiting.failure) == ("done", "")
+    assert analysed.snapshot.results.model.name == "cat-on-the-mat"
 
 
 def test_a_click_is_answered_while_a_run_goes_on(qtbot, lab, analysed, text_file):
@@ -233,7 +254,7 @@ def test_cancelled_runs_leave_no_hook_in_a_model_of_another_program(
     first = numbers(measured(qtbot, lab, question))
     model = analysed.pipeline.model_of(analysed.state)
     before, draw = n_hooks(model), random.Random(5)
-    for _ in range(20):
+    for _ in range(200):
         entry, heard, reports = lab.submit(question, "gpt2"), [], draw.randrange(10)
         lab.changed.connect(heard.append)
         qtbot.waitUntil(lambda: len(heard) >= reports or entry.ended, timeout=WAIT)  # noqa: B023
