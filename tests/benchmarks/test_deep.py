@@ -1,29 +1,12 @@
 """A model of gpt2's shape with random weights: its lists against one forward pass."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-CHECKOUT = HERE.parents[1]
+from tests.benchmarks.own_process import measured
+
 MB = 1e6
-
-
-def run(script: str, *arguments: object) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, str(HERE / script), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=560,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +26,7 @@ def gpt2_shape(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 def test_lists_of_the_gpt2_shape_cost_a_few_forward_passes(gpt2_shape, verdict):
-    found = run("deep_run.py", gpt2_shape, 64)
+    found = measured("deep_run.py", gpt2_shape, 64)
     forward = found["forward"]
     what = "gpt2 shape, 64 tokens: {} / a forward pass"
     verdict(what.format("9,649 chains, every source"), found["two heads"], forward, 0.6)
@@ -62,7 +45,7 @@ def test_lists_of_the_gpt2_shape_cost_a_few_forward_passes(gpt2_shape, verdict):
 
 @pytest.mark.slow
 def test_the_list_at_512_tokens_costs_at_most_two_forward_passes(gpt2_shape, verdict):
-    found = run("deep_run.py", gpt2_shape, 512)
+    found = measured("deep_run.py", gpt2_shape, 512)
     what = "gpt2 shape, 512 tokens: 9,649 chains, every source / a forward pass"
     verdict(what, found["two heads"], found["forward"], 2)
 
@@ -70,6 +53,6 @@ def test_the_list_at_512_tokens_costs_at_most_two_forward_passes(gpt2_shape, ver
 @pytest.mark.slow
 def test_opening_needs_at_most_twice_the_size_of_the_model(gpt2_shape, verdict):
     size = sum(file.stat().st_size for file in gpt2_shape.glob("*.safetensors"))
-    found = run("opening_run.py", gpt2_shape)
+    found = measured("opening_run.py", gpt2_shape)
     what = "gpt2 shape: peak memory of opening above the imports / its float32 size"
     verdict(what, found["memory"] / MB, size / MB, 2, unit="MB")

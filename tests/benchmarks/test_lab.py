@@ -1,39 +1,19 @@
 """Ablations against plain forward passes of the same model, in turn in one run."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.benchmarks.own_process import measured
 from tests.hf_families import save_family, save_tokenizer
 
-HERE = Path(__file__).parent
-CHECKOUT = HERE.parents[1]
 MB = 1e6
 RUNS = ("free", "frozen")
 WINDOWS = 100
 
 
-def run(*arguments: object) -> dict:
-    done = subprocess.run(
-        [sys.executable, str(HERE / "lab_run.py"), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=560,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 @pytest.mark.slow
 @pytest.mark.benchmark_ratio
 def test_every_head_of_a_deep_model_costs_less_than_as_many_forward_passes(verdict):
-    found = run("heads")
+    found = measured("lab_run.py", "heads")
     for how in RUNS:
         taken = found[how]
         assert taken["runs"] == 1 + 144
@@ -50,7 +30,7 @@ def test_every_head_behind_transformer_lens_costs_one_forward_pass(verdict, tmp_
     torch.manual_seed(0)
     GPT2LMHeadModel(GPT2Config()).save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
-    found = run("bridge", tmp_path)
+    found = measured("lab_run.py", "bridge", tmp_path)
     for how in RUNS:
         taken = found[how]
         assert taken["runs"] == 1 + 144
@@ -62,7 +42,7 @@ def test_every_head_behind_transformer_lens_costs_one_forward_pass(verdict, tmp_
 @pytest.mark.benchmark_ratio
 def test_every_head_over_a_text_costs_what_prefix_reuse_leaves(verdict):
     """8 heads from the start, 8 from the middle: 12 forward passes a window."""
-    found = run("windows", WINDOWS)
+    found = measured("lab_run.py", "windows", WINDOWS)
     for how in RUNS:
         taken = found[how]
         assert taken["runs"] == WINDOWS * (1 + 16)
@@ -74,6 +54,6 @@ def test_every_head_over_a_text_costs_what_prefix_reuse_leaves(verdict):
 @pytest.mark.parametrize("model", ["attn-only-2l", "llama"])
 def test_memory_after_many_runs_is_that_after_some(verdict, model, tmp_path):
     name = model if model != "llama" else save_family("llama", tmp_path)
-    found = run("memory", name, 100, 1000)
+    found = measured("lab_run.py", "memory", name, 100, 1000)
     what = f"resident memory after 1,000 ablations of {model} / after 100"
     verdict(what, found["1000"] / MB, found["100"] / MB, 1.05, unit="MB")
