@@ -1,11 +1,39 @@
 """`circuitview ablate`: what the model does without its heads, paths, orders or MLPs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from circuitview.cli.ablate_options import (
+    SETTINGS,
+    DestOption,
+    Format,
+    FormatOption,
+    FrozenOption,
+    KindOption,
+    LengthOption,
+    MetricOption,
+    MostOption,
+    OnlyOption,
+    PromptsOption,
+    SaveOption,
+    SeedOption,
+    SettingsOption,
+    TargetOption,
+    TextOption,
+    VersusOption,
+    WhatOption,
+    WindowsOption,
+)
+from circuitview.cli.figure_file import (
+    FigureFile,
+    FigureOption,
+    ScaleOption,
+    SizeOption,
+    ThemeOption,
+    TransparentOption,
+)
 from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
     BosOption,
@@ -26,196 +54,149 @@ if TYPE_CHECKING:  # torch is loaded when the model is opened
     from circuitview.core.progress import Progress
     from circuitview.session.lab import Run
 
-Format = Literal["table", "json", "csv"]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
-KindName = Literal["zero", "mean", "resample", "pattern"]
-# The fields of the kinds in core/ablation/kinds, which load torch; a test holds them together.
-SETTINGS = "mean: text, length, windows; resample: prompt, text; pattern: prompt"
-
 
 def ablate(
     model: ModelArgument,
-    prompts: Annotated[
-        list[str] | None,
-        typer.Option("--prompt", metavar="TEXT", help="What the model reads; may be repeated."),
-    ] = None,
-    text: Annotated[
-        FilePath | None,
-        typer.Option(
-            "--text", metavar="FILE", help="A text file to read in windows, in place of a prompt."
-        ),
-    ] = None,
-    length: Annotated[
-        int | None,
-        typer.Option(
-            "--length",
-            metavar="N",
-            min=2,
-            help="Tokens of a window of the text, BOS included; at most what the model reads. "
-            "Default: 128.",
-        ),
-    ] = None,
-    windows: Annotated[
-        int | None,
-        typer.Option(
-            "--windows", metavar="N", min=1, help="Windows of the text at most. Default: 20."
-        ),
-    ] = None,
-    what: Annotated[
-        What | None,
-        typer.Option(
-            "--what",
-            help="What is taken away, one row each: each head, the largest paths, paths up to each "
-            "order (number of heads), pairs of heads, each MLP, each order alone, or what --only "
-            "names. Default: heads, or chosen with --only.",
-            show_default=False,
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="SITE",
-            help="Take away this alone, like 1.4, 'mlp 0', 'order 1', direct, 'token > 0.3 > 1.4', "
-            "or '0.3 + 1.4' together; may be repeated. With --what heads, paths, pairs or mlps "
-            "those among which.",
-        ),
-    ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            "--most",
-            metavar="N",
-            min=1,
-            max=100_000,
-            help="With --what paths: how many, the largest of the first prompt. Default: 200.",
-        ),
-    ] = None,
-    kind: Annotated[
-        KindName,
-        typer.Option(
-            "--with",
-            help="What is put in its place: nothing, its mean over a text (without one, over what "
-            "is run), what it wrote on another prompt or a row drawn with --seed, or its own "
-            "values moved by the pattern of another prompt (without one, its own: a control).",
-        ),
-    ] = "zero",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help=f"A setting of --with, where a text is a file; may be repeated. Of {SETTINGS}.",
-        ),
-    ] = None,
-    frozen: Annotated[
-        bool | None,
-        typer.Option(
-            "--frozen/--free",
-            help="Whether patterns, norm scales and MLP outputs behind it stay as recorded, or all "
-            "is computed anew. Default: --free; --what orders is always frozen.",
-            show_default=False,
-        ),
-    ] = None,
-    metric: Annotated[
-        MetricName | None,
-        typer.Option(
-            "--metric",
-            help="What is measured: the target's logit, its difference to --versus, its "
-            "probability, its loss, or the KL from the clean run (both in nats). Default: logit, "
-            "difference with --versus; loss on a text and for --what orders.",
-            show_default=False,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            metavar="TOKEN",
-            help="The token that is measured, leading space included, like ' tea' or '␣tea'. "
-            "Default: each prompt's top prediction at dest. On a text every next token.",
-        ),
-    ] = None,
-    versus: Annotated[
-        str | None,
-        typer.Option(
-            "--versus", metavar="TOKEN", help="The token to subtract in a logit difference."
-        ),
-    ] = None,
-    dest: Annotated[
-        int | None,
-        typer.Option(
-            "--dest",
-            metavar="N",
-            help="The position that predicts, counted from 0; negative counts from the end. "
-            "Default: the last.",
-        ),
-    ] = None,
+    prompts: PromptsOption = None,
+    text: TextOption = None,
+    length: LengthOption = None,
+    windows: WindowsOption = None,
+    what: WhatOption = None,
+    only: OnlyOption = None,
+    most: MostOption = None,
+    kind: KindOption = "zero",
+    settings: SettingsOption = None,
+    frozen: FrozenOption = None,
+    metric: MetricOption = None,
+    target: TargetOption = None,
+    versus: VersusOption = None,
+    dest: DestOption = None,
     bos: BosOption = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**63 - 1, help="Of what is drawn.")
-    ] = 0,
+    seed: SeedOption = 0,
     dtype: DtypeOption = "float32",
     device: DeviceOption = "cpu",
     config: ConfigOption = None,
     tokenizer: TokenizerOption = None,
     even_if_large: EvenIfLargeOption = False,
     form: FormatOption = "table",
-    save: Annotated[
-        FilePath | None,
-        typer.Option(
-            "--save",
-            metavar="FOLDER",
-            help="Keep the run in a new folder, for `circuitview repeat FOLDER` and the window.",
-        ),
-    ] = None,
+    save: SaveOption = None,
+    figure: FigureOption = None,
+    size: SizeOption = None,
+    scale: ScaleOption = None,
+    theme: ThemeOption = None,
+    transparent: TransparentOption = False,
 ) -> None:
     """Measure what is lost without a head, a path, an order or an MLP.
 
-    A contribution is bookkeeping, an effect an experiment: each row has both. effect = ablated
-    minus clean, value = ablated, contribution = the sum of the paths taken away (of a prompt's
-    logit; a text has none). A head takes its value bias along, which the list of paths counts under
-    the bias of its layer. --frozen with --with zero, the effect on a logit is minus the
-    contribution. Of several prompts or windows the mean, and its standard error. For --what orders
-    the value is that with paths up to the order, positions and biases among them; marginal is what
-    the order adds.
+    A contribution is bookkeeping, an effect an experiment: each row has both. ablated (in JSON and
+    CSV: value) is what is measured without it, effect = ablated minus clean, contribution = the sum
+    of the paths removed, to the target's logit, or in a text to the mean logit of its next tokens.
+    A head takes its value bias along, which the list of paths counts under the bias of its layer.
+    --frozen with --with zero, the effect on a logit is minus the contribution. Of several prompts
+    or windows the mean, and its standard error. For --what orders the value is that with paths up
+    to the order, positions and biases among them; marginal is what the order adds. The contribution
+    of order 0 leaves out b_U, the unembedding's constant; the value holds it.
     """
-    given = {"length": length, "windows": windows, "target": target, "versus": versus, "dest": dest}
-    _require_cases(prompts, text, given)
-    what = what or ("chosen" if only else "heads")
-    _require_sites(what, only, most, frozen)
+    cases = _Cases(tuple(prompts or ()), text, length, windows, target, versus, dest)
+    sites = _Sites(what or ("chosen" if only else "heads"), tuple(only or ()), most, frozen)
     question = Question(
         model=model,
-        what=what,
-        chosen=tuple(only or ()),
+        **cases.asked(),
+        **sites.asked(),
         kind=kind,
         parameters=parse_settings(kind, settings),
-        frozen=bool(frozen) or what == "orders",
-        metric=_metric(metric, versus, text, what),
-        prompts=tuple(prompts or ()),
-        text="" if text is None else str(text),
-        length=128 if length is None else length,
-        windows=20 if windows is None else windows,
-        target=target,
-        versus=versus,
-        dest=dest,
+        metric=_metric(metric, versus, text, sites.what),
         prepend_bos=bos,
         dtype=dtype,
         device=device,
         given=parse_config(config),
         tokenizer=tokenizer,
         seed=seed,
-        most=200 if most is None else most,
     )
     if save is not None:
         from circuitview.session.run_file import require_new
 
         require_new(save)
+    drawn = FigureFile.asked(figure, size, scale, theme, transparent)
     opening = Opening(model, device, question.given, tokenizer, even_if_large)
-    run = measured(opening, question)
-    if save is not None:
-        _save(run, save, form)
-    write(run, form)
+    deliver(measured(opening, question), form, save, drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """The options that say what is run."""
+
+    prompts: tuple[str, ...]
+    text: FilePath | None
+    length: int | None
+    windows: int | None
+    target: str | None
+    versus: str | None
+    dest: int | None
+
+    def asked(self) -> dict[str, Any]:
+        """Their fields of a Question.
+
+        Raises:
+            CircuitviewError: where neither or both of prompts and text are given, or something that
+                goes with the other.
+        """
+        text = self.text
+        if self.prompts and text is not None:
+            raise CircuitviewError("--prompt and --text can't both be run; give one of them")
+        if not self.prompts and text is None:
+            raise CircuitviewError("nothing to run: give --prompt TEXT or --text FILE")
+        alien = ("length", "windows") if text is None else ("target", "versus", "dest")
+        for name in alien:
+            if getattr(self, name) is not None:
+                goes = "--text" if text is None else "--prompt"
+                why = "" if text is None else "; a text is measured at every next token"
+                raise CircuitviewError(f"--{name} goes with {goes}{why}")
+        return {
+            "prompts": self.prompts,
+            "text": "" if text is None else str(text),
+            "length": self.length,
+            "windows": 20 if self.windows is None else self.windows,
+            "target": self.target,
+            "versus": self.versus,
+            "dest": self.dest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sites:
+    """The options that say what is taken away, and what the rest does."""
+
+    what: What
+    only: tuple[str, ...]
+    most: int | None
+    frozen: bool | None
+
+    def asked(self) -> dict[str, Any]:
+        """Their fields of a Question.
+
+        Raises:
+            CircuitviewError: where they don't go together.
+        """
+        what, only = self.what, self.only
+        if what == "chosen" and not only:
+            raise CircuitviewError("--what chosen: name what to take away, with --only SITE")
+        if only and what in ("orders", "each-order"):
+            raise CircuitviewError(
+                f"--only {only[0]!r}: --what {what} is of all orders; take --what chosen"
+            )
+        if self.most is not None and (what != "paths" or only):
+            raise CircuitviewError("--most goes with --what paths, without --only")
+        if what == "orders" and self.frozen is False:
+            raise CircuitviewError(
+                "--what orders is always frozen: only then do paths add up; leave out --free"
+            )
+        return {
+            "what": what,
+            "chosen": only,
+            "most": 200 if self.most is None else self.most,
+            "frozen": bool(self.frozen) or what == "orders",
+        }
 
 
 def measured(opening: Opening, question: Question) -> "Run":
@@ -263,15 +244,30 @@ def write(run: "Run", form: Format) -> None:
         emit(run_text.as_table(run))
 
 
-def _save(run: "Run", folder: FilePath, form: Format) -> None:
-    """Keep the run; where that fails it is at least written to stdout."""
-    from circuitview.session.run_file import save_run
+def deliver(
+    run: "Run", form: Format, save: FilePath | None = None, drawn: FigureFile | None = None
+) -> None:
+    """Draw and keep the run where that is asked for, and write it to stdout, whatever fails.
 
+    Raises:
+        CircuitviewError: where it can't be drawn or kept; the first reason.
+    """
+    failures = []
     try:
-        save_run(run, folder)
-    except CircuitviewError:
-        write(run, form)
-        raise
+        if drawn is not None:
+            drawn.write(run)
+    except CircuitviewError as error:
+        failures.append(error)
+    try:
+        if save is not None:
+            from circuitview.session.run_file import save_run
+
+            save_run(run, save)
+    except CircuitviewError as error:
+        failures.append(error)
+    write(run, form)
+    for failure in failures:
+        raise failure
 
 
 def parse_settings(kind: str, pairs: Sequence[str] | None) -> tuple[tuple[str, str | int], ...]:
@@ -308,40 +304,6 @@ def _whole_number(name: str, value: str) -> int:
         return int(value)
     except ValueError:
         raise CircuitviewError(f"--set {name}={value}: give a whole number") from None
-
-
-def _require_cases(
-    prompts: Sequence[str] | None, text: FilePath | None, given: Mapping[str, object]
-) -> None:
-    """Pass either prompts or a text, and of `given`, by name, only what goes with that."""
-    if prompts and text is not None:
-        raise CircuitviewError("--prompt and --text can't both be run; give one of them")
-    if not prompts and text is None:
-        raise CircuitviewError("nothing to run: give --prompt TEXT or --text FILE")
-    alien = ("length", "windows") if text is None else ("target", "versus", "dest")
-    for name in alien:
-        if given[name] is not None:
-            goes = "--text" if text is None else "--prompt"
-            why = "" if text is None else "; a text is measured at every next token"
-            raise CircuitviewError(f"--{name} goes with {goes}{why}")
-
-
-def _require_sites(
-    what: What, only: Sequence[str] | None, most: int | None, frozen: bool | None
-) -> None:
-    """Pass only options that go with `what`."""
-    if what == "chosen" and not only:
-        raise CircuitviewError("--what chosen: name what to take away, with --only SITE")
-    if only and what in ("orders", "each-order"):
-        raise CircuitviewError(
-            f"--only {only[0]!r}: --what {what} is of all orders; take --what chosen"
-        )
-    if most is not None and (what != "paths" or only):
-        raise CircuitviewError("--most goes with --what paths, without --only")
-    if what == "orders" and frozen is False:
-        raise CircuitviewError(
-            "--what orders is always frozen: only then do paths add up; leave out --free"
-        )
 
 
 def _metric(

@@ -1,6 +1,7 @@
 """The command `circuitview`: its commands, and what each failure looks like to a shell."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -19,6 +20,18 @@ from circuitview.cli.outcome import (
     make_streams_safe,
 )
 from circuitview.core.names import CircuitviewError, ImbalanceError
+
+# What typer's own checks say, and what a person is told.
+_PLAINLY = (
+    (r"Value error, ", ""),
+    (r"Input should be greater than or equal to (\S+)", r"choose \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"choose \1 or less"),
+    (r"Input should be greater than (\S+)", r"choose more than \1"),
+    (r"Input should be less than (\S+)", r"choose less than \1"),
+    (r"Input should be a valid integer(, .*)?$", "give a whole number"),
+    (r"Input should be a (valid|finite) number(, .*)?$", "give a number"),
+    (r"Input should be a valid boolean(, .*)?$", "give yes or no"),
+)
 
 app = typer.Typer(
     name="circuitview",
@@ -94,7 +107,7 @@ def _unforeseen(error: BaseException) -> int:
     if describe is not None:
         context = getattr(error, "ctx", None)
         hint = "" if context is None else f" (see {context.command_path} --help)"
-        complain(describe().rstrip(".") + hint)
+        complain(_plainly(describe().rstrip(".")) + hint)
         return BAD_INPUT
     if os.environ.get("CIRCUITVIEW_TRACEBACK"):
         raise error
@@ -104,3 +117,9 @@ def _unforeseen(error: BaseException) -> int:
         "(CIRCUITVIEW_TRACEBACK=1 shows where)"
     )
     return DEFECT
+
+
+def _plainly(message: str) -> str:
+    for found, said in _PLAINLY:
+        message = re.sub(found, said, message)
+    return message

@@ -1,15 +1,13 @@
 """`circuitview export`: one figure as SVG, PDF or PNG, without a screen."""
 
 import math
-import os
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from circuitview.cli.figure_file import FORMATS, named_for, parse_size, require_place, write
 from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
     BosOption,
@@ -29,7 +27,6 @@ from circuitview.cli.options import (
     VersusOption,
 )
 from circuitview.cli.question import Question
-from circuitview.cli.window import has_display
 from circuitview.core.names import AttentionMode, CircuitviewError, Head, OVSense
 
 if TYPE_CHECKING:  # torch is loaded when the question is put
@@ -39,9 +36,6 @@ if TYPE_CHECKING:  # torch is loaded when the question is put
     from circuitview.figures.theme import Theme
 
 FigureKind = Literal["diagram", "attention", "ov", "table"]
-_FORMATS = ("svg", "pdf", "png")
-_LISTS = ("table", "json", "csv")  # what --format means to `circuitview paths`
-_SIDES = 240, 8192  # pixels: below, no figure is readable; above, no PNG at --scale 2 is possible
 
 
 def export(
@@ -82,7 +76,7 @@ def export(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="|".join(_FORMATS), help="Of the file. Default: as FILE ends."
+            "--format", metavar="|".join(FORMATS), help="Of the file. Default: as FILE ends."
         ),
     ] = None,
     head: Annotated[
@@ -142,6 +136,7 @@ def export(
     if not math.isfinite(floor):
         raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
     width, height = parse_size(size)
+    require_place(out)
     heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
     if prompt_b is not None and figure == "ov":
         raise CircuitviewError(
@@ -242,65 +237,3 @@ class _Drawing:
         from circuitview.core.difference import chain_of
 
         return chain_of(self.expansion, heads)
-
-
-def named_for(out: FilePath, form: str | None) -> FilePath:
-    """`out` with an ending that names its format; `form` gives one where there is none.
-
-    Raises:
-        CircuitviewError: where neither tells the format, or they contradict each other.
-    """
-    ending = out.suffix.lower().removeprefix(".")
-    if form is None:
-        if ending not in _FORMATS:
-            raise CircuitviewError(
-                f"{out}: can't tell the format; end it in .svg, .pdf or .png, or give --format"
-            )
-        return out
-    if form in _LISTS:
-        raise CircuitviewError(
-            f"--format {form} lists numbers, as `circuitview paths` does; a figure is svg, pdf "
-            "or png"
-        )
-    if form not in _FORMATS:
-        raise CircuitviewError(f"--format {form!r} is none of svg, pdf and png")
-    if not ending and out.name:
-        return out.with_name(f"{out.name.rstrip('.')}.{form}")
-    if ending != form:
-        raise CircuitviewError(f"{out} does not end in .{form}, as --format {form} asks")
-    return out
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    """Width and height of "1280x720" in pixels.
-
-    Raises:
-        CircuitviewError: where `text` is no such size, or one that can't be drawn.
-    """
-    match = re.fullmatch(r"(\d{1,6})[x×](\d{1,6})", text.strip().lower(), re.ASCII)
-    least, most = _SIDES
-    sides = [int(group) for group in match.groups()] if match else []
-    if len(sides) != 2 or not all(least <= side <= most for side in sides):
-        raise CircuitviewError(
-            f"size {text!r} is not WIDTHxHEIGHT with sides from {least} to {most}, like 1280x720"
-        )
-    return sides[0], sides[1]
-
-
-def write(figure: "Figure", out: FilePath, scale: float, transparent: bool) -> None:
-    """Put `figure` at `out`; SVG without Qt, the others with Qt off screen.
-
-    Raises:
-        CircuitviewError: where it can't be written.
-    """
-    if out.suffix.lower() == ".svg":
-        from circuitview.figures.svg import write_svg
-
-        write_svg(replace(figure, background=None) if transparent else figure, out)
-        return
-    if not has_display():
-        # Whatever platform is set, there is no screen for it: Qt would abort.
-        os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from circuitview.gui.paint import write_figure
-
-    write_figure(figure, out, scale, transparent)

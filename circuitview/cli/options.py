@@ -112,7 +112,8 @@ ListOption = Annotated[
         metavar="N",
         min=1,
         max=1_000_000,
-        help="How many paths to find and list where a model has very many. Default: 2,000.",
+        help="How many paths to find and list where a model has very many, more than 5,000; of "
+        "fewer all are. Default: 2,000.",
     ),
 ]
 DtypeOption = Annotated[DtypeName, typer.Option("--dtype", help="The precision of the run.")]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from circuitview.cli.opening import Opening
+from circuitview.cli.outcome import complain
 from circuitview.core.names import DtypeName
 
 if TYPE_CHECKING:  # torch is loaded when the question is put
@@ -39,7 +40,7 @@ class Question:
         """
         from circuitview.core.analysis import analyse
         from circuitview.core.difference import difference, require_same_length
-        from circuitview.core.expansion import LISTED
+        from circuitview.core.expansion import FEW, LISTED
 
         model = self.opening.open(self.dtype)
 
@@ -57,6 +58,11 @@ class Question:
             )
 
         expansion = of(self.prompt, self.target)
+        if self.listed is not None and len(expansion.paths) > self.listed:
+            complain(
+                f"--list {self.listed:,} changes nothing: where there are no more than {FEW:,} "
+                "paths all are listed; --top shows fewer"
+            )
         if self.prompt_b is None:
             return model, expansion
         # Lengths first: the second expansion may take long.

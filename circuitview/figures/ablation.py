@@ -1,6 +1,7 @@
 """What the lab found as a table beside a plot: the same rows, to be read and to be seen.
 
 Contribution against measured effect where sites have a contribution; else the effects alone.
+Of a text the contributions are to the mean logit of its next tokens.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from circuitview.figures.path_table import TableRow, table_figure
 from circuitview.figures.scatter import ScatterPoint, ScatterText, scatter_figure
 from circuitview.figures.text_width import width as text_width
 from circuitview.figures.theme import Theme
+from circuitview.session.run_words import ABLATED, CONTRIBUTION, EFFECT, REMOVED
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import Row
@@ -27,7 +29,7 @@ _WIDEST = 460.0  # pixels of table beside a plot, unless its numbers need more
 _MOST_SHARE = 0.55  # of the width, for the table
 _NAMES, _GAP = 110.0, 20.0  # pixels: for the names, and between columns
 _TABLE_RIM, _ROW = 66.0, 19.0  # what table_figure needs around its rows, and for each
-_Column = Literal["contribution", "effect", "± s.e.", "without"]
+_Column = Literal["contribution", "effect", "± s.e.", "ablated"]  # as in run_words
 _DIAGONAL = "effect = −contribution"
 
 
@@ -44,6 +46,7 @@ def lab_figure(
     height: float,
     marked: Site | None = None,
     description: str = "",
+    of_text: bool = False,
 ) -> Figure:
     """The table of `rows` in their order, and the plot of contribution against effect.
 
@@ -60,6 +63,7 @@ def lab_figure(
         width, height: pixels.
         marked: the selected site.
         description: where the numbers come from.
+        of_text: whether contributions are to the next tokens of a text, not to one target.
     """
     factor = enlargement(width, height)
     wide, high = width / factor, height / factor
@@ -80,7 +84,8 @@ def lab_figure(
         if columns:
             down = min(_TABLE_RIM + _ROW * (len(rows) + 1), below / 2)
             items += shifted(_table(rows, clean, metric, columns, theme, wide, down), 0, top)
-    plot = _plot(rows, metric, frozen, marked, theme, wide - right, below - down)
+    words = lab_words(metric, frozen, of_text=of_text)
+    plot = _plot(rows, words, metric, frozen, marked, theme, wide - right, below - down)
     items += shifted(plot, right, top + down)
     made = Figure(wide, high, theme.background, (head, *items), title, description)
     return enlarged(made, factor)
@@ -104,14 +109,19 @@ def lab_points(
     )
 
 
-def lab_words(metric: MetricName, frozen: bool, title: str = "", note: str = "") -> ScatterText:
+def lab_words(
+    metric: MetricName, frozen: bool, title: str = "", note: str = "", *, of_text: bool = False
+) -> ScatterText:
     """The words of the plot; only a logit has a diagonal, other effects have another unit."""
     diagonal = _DIAGONAL if METRICS[metric].linear else ""
-    return ScatterText(title, note, "contribution (logits)", effect_title(metric, frozen), diagonal)
+    to = " to the next tokens, mean" if of_text else ""
+    x = f"{CONTRIBUTION}{to} (logits)"
+    return ScatterText(title, note, x, effect_title(metric, frozen), diagonal)
 
 
 def _plot(
     rows: Sequence["Row"],
+    words: ScatterText,
     metric: MetricName,
     frozen: bool,
     marked: Site | None,
@@ -121,7 +131,6 @@ def _plot(
 ) -> tuple[Item, ...]:
     points = lab_points(rows, metric, marked)
     if points or not rows:
-        words = lab_words(metric, frozen)
         return scatter_figure(points, words, theme, (width, height)).items
     return effect_bars_figure(
         rows,
@@ -143,10 +152,10 @@ def _columns(
     is; none where not even the two that matter do."""
     known = any(row.stderr is not None for row in rows)
     whole: tuple[_Column, ...] = (
-        "contribution",
-        "effect",
+        CONTRIBUTION,
+        EFFECT,
         *(("± s.e.",) if known else ()),
-        "without",
+        ABLATED,
     )
     for columns in (whole, whole[:-1], whole[:2]):
         needed = 2 * MARGIN + _NAMES
@@ -179,7 +188,7 @@ def _table(
         lines.append(TableRow((f"{len(rows) - n_kept} more", *blank, ""), id="more"))
     lines.append(TableRow(("clean", *blank, written(clean, metric, signed=False)), "total"))
     figure = table_figure(
-        ("removed", *columns),
+        (REMOVED, *columns),
         lines,
         title="",
         subtitle="",
@@ -195,18 +204,18 @@ def _table(
 def _line(row: "Row", columns: Sequence[_Column], metric: MetricName) -> TableRow:
     cells: list[str | float] = [str(row.site)]
     for column in columns:
-        signed = row.contribution if column == "contribution" else row.effect
-        coloured = column in ("contribution", "effect") and signed is not None
+        signed = row.contribution if column == CONTRIBUTION else row.effect
+        coloured = column in (CONTRIBUTION, EFFECT) and signed is not None
         cells.append(signed if coloured and signed is not None else _cell(row, column, metric))
     return TableRow(tuple(cells), title=row_title(row, metric), data=row.site)
 
 
 def _cell(row: "Row", column: _Column, metric: MetricName) -> str:
     value = {
-        "contribution": row.contribution,
-        "effect": row.effect,
+        CONTRIBUTION: row.contribution,
+        EFFECT: row.effect,
         "± s.e.": row.stderr,
-        "without": row.value,
+        ABLATED: row.value,
     }[column]
-    signed = column in ("contribution", "effect")
+    signed = column in (CONTRIBUTION, EFFECT)
     return "" if value is None else written(value, metric, signed)

@@ -1,7 +1,7 @@
 """Effects as bars, the largest on top: of sites that have no contribution to set beside them.
 
-A text has no one target, so its sites have none. The whisker at the end of a bar is a standard
-error to each side. Where not all rows fit, it says how many smaller ones there are.
+A site of several kinds, like a head and an MLP together, has none. The whisker at the end of a bar
+is a standard error to each side. Where not all rows fit, it says how many smaller ones there are.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from circuitview.figures.heading import MARGIN, heading
 from circuitview.figures.signed_bar import signed_bar
 from circuitview.figures.text_width import CAP_HEIGHT, elide, width
 from circuitview.figures.theme import Theme, amount_colour
+from circuitview.session.run_words import ABLATED, CONTRIBUTION, EFFECT
 
 if TYPE_CHECKING:  # keeps numpy's table out of what only draws
     from circuitview.core.ablation.table import Row
@@ -79,10 +80,10 @@ def effect_bars_figure(
 
 def row_title(row: "Row", metric: MetricName) -> str:
     """What is said of a row that is pointed at."""
-    parts = [f"effect {with_error(row.effect, row.stderr, metric)}"]
+    parts = [f"{EFFECT} {with_error(row.effect, row.stderr, metric)}"]
     if row.contribution is not None:
-        parts.insert(0, f"contribution {written(row.contribution, 'logit')}")
-    parts.append(f"{written(row.value, metric, signed=False)} without it")
+        parts.insert(0, f"{CONTRIBUTION} {written(row.contribution, 'logit')}")
+    parts.append(f"{ABLATED} {written(row.value, metric, signed=False)}")
     return f"{row.site}: {', '.join(parts)}"
 
 

@@ -34,6 +34,8 @@ _GRID_FROM = 5.0  # pixels a cell, from which lines part the cells
 _BAR_WIDTH = 12.0
 _LINE = 16.0  # pixels from one line of the key to the next
 _SHORTEST, _LONGEST = 60.0, 140.0  # pixels, of the colour bar
+_LEVELS = 72.0  # pixels, for the colour bar with its levels
+_LEAST_SHARE = 0.5  # of the side that cells could have, where words beside them take room
 _LARGEST = 76.0  # pixels, of a cell's side: three heads need no more
 _LISTED = 6  # pairs in words beside the cells
 _KEY_ROOM = 310.0  # pixels from the top, for heading and colour bar
@@ -92,8 +94,7 @@ def pair_figure(
         text = Text(wide / 2, (top + high) / 2, "nothing measured yet", 12, theme.muted, "middle")
         made = Figure(wide, high, theme.background, (head, text), title, description)
         return enlarged(made, factor)
-    words = _key_words(metric, show, clean, frozen)
-    place = _place(heads, words, top, wide, high)
+    words, place = _fitted(heads, _key_words(metric, show, clean, frozen), top, wide, high)
     matrix = _raster if len(heads) > _MOST_CELLS else _cells
     items: tuple[Item, ...] = (
         head,
@@ -106,12 +107,24 @@ def pair_figure(
     return enlarged(made, factor)
 
 
+def _fitted(
+    heads: Sequence[Head], words: tuple[str, ...], top: float, wide: float, high: float
+) -> tuple[tuple[str, ...], _Place]:
+    """As many of the key's words as leave most of the room to the cells, and where all stands."""
+    most = _place(heads, (), top, wide, high).side
+    for count in range(len(words), 0, -1):
+        place = _place(heads, words[:count], top, wide, high)
+        if place.side >= _LEAST_SHARE * most:
+            return words[:count], place
+    return (), _place(heads, (), top, wide, high)
+
+
 def _place(
     heads: Sequence[Head], words: Sequence[str], top: float, wide: float, high: float
 ) -> _Place:
     """The cells as large as they can be, with the key beside them or in the half without cells."""
     n, label = len(heads), max(width(str(head), _SIZE) for head in heads)
-    needed = max(width(word, _SMALL) for word in words) + 8
+    needed = max([_LEVELS, *(width(word, _SMALL) + 8 for word in words)])
     left, words_high = MARGIN + 22 + label, 14.0 + len(words) * _LINE
     most = (wide - left - MARGIN) / n
     below = MARGIN + 16 + (30 if _flat(heads, min(most, _LARGEST)) else 22 + label)

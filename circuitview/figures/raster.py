@@ -11,9 +11,30 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
+from circuitview.core.names import CircuitviewError
 from circuitview.figures.figure import Image
 
+_LARGEST_SIDE = 16_384  # pixels of a PNG
 _MOST_PIXELS = 2048  # on a side, after enlarging
+
+
+def require_raster(width: float, height: float, scale: float) -> tuple[int, int]:
+    """The pixels of a picture as a PNG, across and down.
+
+    Args:
+        width, height: picture pixels.
+        scale: dots for each.
+
+    Raises:
+        CircuitviewError: where it would be too large.
+    """
+    wide, high = math.ceil(width * scale), math.ceil(height * scale)
+    if not (0 < wide <= _LARGEST_SIDE and 0 < high <= _LARGEST_SIDE):
+        raise CircuitviewError(
+            f"a PNG of {wide} x {high} pixels is not possible (1 to {_LARGEST_SIDE} a side); "
+            "choose another scale, or SVG or PDF"
+        )
+    return wide, high
 
 
 def crisp(image: Image, density: float = 2.0) -> npt.NDArray[np.uint8]:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
 from circuitview.core.device import DEVICES, DeviceName
+from circuitview.gui.copying import Copying
 from circuitview.gui.dock_host import DockHost
 from circuitview.gui.document import Document
 from circuitview.gui.opening import Opener
@@ -35,12 +36,10 @@ class Acts(Protocol):
 
     prompt_bar: PromptBar
     document: Document
+    copying: Copying
 
     def export_diagram(self) -> None: ...
     def export_panel(self) -> None: ...
-    def copy_picture(self) -> None: ...
-    def copy_numbers(self) -> None: ...
-    def copy_balance(self) -> None: ...
     def clear_selection(self) -> None: ...
     def zoom_in(self) -> None: ...
     def zoom_out(self) -> None: ...
@@ -112,7 +111,7 @@ class Menus(QObject):
         menu.addSeparator()
         self._act(menu, "&Export diagram…", acts.export_diagram, "Ctrl+Shift+E")
         self._act(menu, "Export &panel…", acts.export_panel, "Ctrl+E")
-        self._act(menu, "&Copy picture", acts.copy_picture, "Ctrl+Shift+C")
+        self._act(menu, "&Copy picture", acts.copying.picture, "Ctrl+Shift+C")
         menu.addSeparator()
         leave = self._act(menu, "&Quit", acts.close, key.Quit)
         leave.setMenuRole(QAction.MenuRole.QuitRole)
@@ -121,8 +120,8 @@ class Menus(QObject):
 
     def _edit(self, menu: QMenu) -> None:
         acts = self._acts
-        self._act(menu, "Copy &numbers", acts.copy_numbers, "Ctrl+Alt+C")
-        self._act(menu, "Copy &balance", acts.copy_balance)
+        self._act(menu, "Copy &numbers", acts.copying.numbers, "Ctrl+Alt+C")
+        self._act(menu, "Copy &balance", acts.copying.balance)
         menu.addSeparator()
         self._act(menu, "&Select nothing", acts.clear_selection, "Ctrl+Shift+A")
 

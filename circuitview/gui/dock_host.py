@@ -15,6 +15,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QMainWindow, QTabWidget, QWidget
 
 import circuitview.gui.panels
+from circuitview.gui.dock_room import DockRoom
 from circuitview.gui.dock_widths import DockWidths
 from circuitview.gui.document import Document
 from circuitview.gui.panel_dock import PanelDock
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 LAYOUT_VERSION = 2
 _SIDE_SHARE = {"left": 0.195, "right": 0.24}
 _BOTTOM_SHARE = 0.3
+_FRESH = "first:"  # before a layout whose docks still have the height of the first arrangement
 
 
 def find_panels() -> list[type[Panel]]:
@@ -69,7 +71,8 @@ class DockHost(QMainWindow):
         self.setCentralWidget(centre)
         self.docks: dict[str, PanelDock] = {}
         self.widths = DockWidths(self, self.docks)
-        self._maximised: QByteArray | None = None
+        self.room = DockRoom(self, self.docks)
+        self._maximised: str | None = None
         for panel in panels:
             self._add(panel, document)
         self._focused: PanelDock | None = None
@@ -79,20 +82,28 @@ class DockHost(QMainWindow):
             app.focusChanged.connect(self._on_focus)
 
     def _add(self, panel: type[Panel], document: Document) -> None:
-        try:
-            dock = PanelDock(panel(document))
-        except Exception:
-            log.exception("panel %s can't be made", panel.NAME)
-            return
+        dock = PanelDock(panel, document)
         self.docks[panel.NAME] = dock
         self.widths.watch(dock)
         self.addDockWidget(AREAS[panel.AREA], dock)
         dock.export_asked.connect(self.export_asked)
         dock.maximise_asked.connect(self.toggle_maximised)
+        dock.room_asked.connect(self._give_room)
 
     def _on_changed(self, snapshot: Snapshot, _before: Snapshot) -> None:
         for dock in self.docks.values():
             dock.show_snapshot(snapshot)
+
+    def wake(self) -> None:
+        """The window has been painted: make the panels that are seen."""
+        self.room.settle()
+        for dock in self.docks.values():
+            dock.wake()
+
+    def panels(self) -> list[Panel]:
+        """All panels that can be made."""
+        made = (dock.made_panel() for dock in self.docks.values())
+        return [panel for panel in made if panel is not None]
 
     # --- arrangement -----------------------------------------------------------------------------
 
@@ -103,22 +114,26 @@ class DockHost(QMainWindow):
         for dock in self.docks.values():
             dock.setFloating(False)
             self.removeDockWidget(dock)
-            self.addDockWidget(AREAS[dock.panel.AREA], dock)
+            self.addDockWidget(AREAS[dock.kind.AREA], dock)
             dock.show()
         for before, dock in pairwise(self.docks.values()):
-            if dock.panel.TABBED and before.panel.AREA == dock.panel.AREA:
+            if dock.kind.TABBED and before.kind.AREA == dock.kind.AREA:
                 self.tabifyDockWidget(before, dock)
                 before.raise_()
         for area, share in _SIDE_SHARE.items():
-            beside = [dock for dock in self.docks.values() if area == dock.panel.AREA]
+            beside = [dock for dock in self.docks.values() if area == dock.kind.AREA]
             self.widths.give(beside, max(280, round(width * share)))
             self.resizeDocks(
                 beside, [height // max(len(beside), 1)] * len(beside), Qt.Orientation.Vertical
             )
-        below = [dock for dock in self.docks.values() if dock.panel.AREA == "bottom"]
+        below = [dock for dock in self.docks.values() if dock.kind.AREA == "bottom"]
         self.resizeDocks(
             below, [round(height * _BOTTOM_SHARE)] * len(below), Qt.Orientation.Vertical
         )
+        self.room.arranged(fresh=True)
+
+    def _give_room(self, name: str, height: int) -> None:
+        self.room.give(self.docks[name], height)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -129,7 +144,7 @@ class DockHost(QMainWindow):
         if self._maximised is not None:
             self.restore_arrangement()
             return
-        self._maximised = self.saveState(LAYOUT_VERSION)
+        self._maximised = self.layout_text()
         for other, dock in self.docks.items():
             dock.setVisible(other == name)
         self.docks[name].setFloating(False)
@@ -140,7 +155,7 @@ class DockHost(QMainWindow):
         if self._maximised is not None:
             state, self._maximised = self._maximised, None
             self._centre.show()
-            self.restoreState(state, LAYOUT_VERSION)
+            self.restore_layout(state)
 
     @property
     def maximised(self) -> bool:
@@ -157,13 +172,17 @@ class DockHost(QMainWindow):
 
     def layout_text(self) -> str:
         """The arrangement as text, for the settings."""
-        state = self._maximised if self._maximised is not None else self.saveState(LAYOUT_VERSION)
-        return base64.b64encode(state.data()).decode()
+        if self._maximised is not None:
+            return self._maximised
+        state = base64.b64encode(self.saveState(LAYOUT_VERSION).data()).decode()
+        return f"{_FRESH}{state}" if self.room.untouched else state
 
     def restore_layout(self, text: str) -> bool:
         """Bring back an arrangement; False where it belongs to other panels or is damaged."""
         try:
-            state = base64.b64decode(text, validate=True)
+            state = base64.b64decode(text.removeprefix(_FRESH), validate=True)
         except ValueError:
             return False
-        return bool(text) and self.restoreState(QByteArray(state), LAYOUT_VERSION)
+        known = bool(state) and self.restoreState(QByteArray(state), LAYOUT_VERSION)
+        self.room.arranged(fresh=known and text.startswith(_FRESH))
+        return known

@@ -9,6 +9,7 @@ theme) apply at once. Answers to a question that is no longer asked are dropped.
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from pathlib import Path as FilePath
 
 from PySide6.QtCore import QObject, Signal
 
@@ -16,6 +17,7 @@ from circuitview.core.memory import TooLargeError
 from circuitview.core.names import Head, ImbalanceError, IncomparableError
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
+from circuitview.gui.file_writer import FileWriter
 from circuitview.gui.jobs import Failure, Job, JobProgress, JobRunner
 from circuitview.gui.lab_effects import LabEffects
 from circuitview.gui.lab_queue import LabQueue
@@ -31,6 +33,7 @@ class Document(QObject):
         changed: (the new Snapshot, the one before). Compare the two to draw only what differs.
         asked: the new State, before anything is computed; for fields that show what was asked.
         computing_changed: what is being done, or "" when all is.
+        told: a short confirmation of what the user has done.
         too_large: (a State, why): its model does not fit into what memory is free; to be asked for
             again with even_if_large.
     """
@@ -38,6 +41,7 @@ class Document(QObject):
     changed = Signal(object, object)
     asked = Signal(object)
     computing_changed = Signal(str)
+    told = Signal(str)
     too_large = Signal(object, str)
 
     def __init__(
@@ -48,6 +52,9 @@ class Document(QObject):
         self.pipeline = Pipeline()
         self.lab = LabQueue(jobs, self.pipeline, self)
         self.effects = LabEffects(self.lab, self)
+        self.files = FileWriter(jobs, self)
+        self.files.written.connect(self._on_written)
+        self.files.failed.connect(self._on_unwritten)
         self._state = state or State()
         self._snapshot = Snapshot(self._state)
         self._good = self._snapshot  # the last that could be computed
@@ -122,6 +129,16 @@ class Document(QObject):
         if self._snapshot.refused:  # the reason for the refusal has to stay readable
             text = f"{self._snapshot.failure}; {text}"
         self._show(replace(self._snapshot, failure=text, details=details or text))
+
+    def tell(self, text: str) -> None:
+        """Confirm what the user has done."""
+        self.told.emit(text)
+
+    def _on_written(self, path: FilePath) -> None:
+        self.tell(f"Saved to {path}")
+
+    def _on_unwritten(self, failure: Failure) -> None:
+        self.report(failure.text, failure.details)
 
     def dismiss(self) -> None:
         """Take the failure away. A refusal stays: its numbers are not to be trusted."""

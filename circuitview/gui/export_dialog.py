@@ -28,6 +28,7 @@ from circuitview.gui.export_job import Exportable, ExportJob
 from circuitview.gui.field_marks import mark_wrong
 from circuitview.gui.paint import image
 from circuitview.gui.settings_store import SettingsStore
+from circuitview.gui.theming import ALARM
 from circuitview.session.settings import ExportChoices
 from circuitview.session.state import Snapshot
 
@@ -94,6 +95,7 @@ class ExportDialog(QDialog):
         self._document, self._things, self._store = document, things, store
         self._named = False  # whether the user named the file
         self._replaces: FilePath | None = None
+        self._wished = "svg"  # the format that was chosen: not every panel can be written in it
         self._build_fields()
         self._lay_out()
         self._load(store.settings.export, chosen)
@@ -165,6 +167,8 @@ class ExportDialog(QDialog):
         whole.addWidget(self.buttons)
 
     def _connect(self) -> None:
+        self.what.currentIndexChanged.connect(self._offer_format)
+        self.format.activated.connect(self._wish_format)
         for box in (self.what, self.format, self.size_box, self.scale, self.colours):
             box.currentIndexChanged.connect(self._on_choice)
         for spin in (self.wide, self.high):
@@ -189,6 +193,8 @@ class ExportDialog(QDialog):
             (self.colours, choices.theme),
         ):
             box.setCurrentIndex(max(box.findData(key), 0))
+        self._wished = choices.format
+        self._offer_format()
         self.wide.setValue(choices.width)
         self.high.setValue(choices.height)
         self.transparent.setChecked(choices.transparent)
@@ -210,6 +216,17 @@ class ExportDialog(QDialog):
         """What would be exported now."""
         thing = self._things[max(self.what.currentIndex(), 0)]
         return ExportJob(thing, self._document.snapshot, self.choices())
+
+    def _wish_format(self) -> None:
+        self._wished = self.format.currentData()
+
+    def _offer_format(self) -> None:
+        """The format that was chosen, or a drawing where there are no numbers to write."""
+        thing = self._things[max(self.what.currentIndex(), 0)]
+        csv = ExportJob(thing, self._document.snapshot, self.choices()).csv
+        possible = self._wished != "csv" or csv() is not None
+        place = self.format.findData(self._wished if possible else "svg")
+        self.format.setCurrentIndex(max(place, 0))
 
     def _on_choice(self) -> None:
         job = self.job()
@@ -256,6 +273,7 @@ class ExportDialog(QDialog):
             chosen = self.format.findData(FilePath(path).suffix.lower().removeprefix("."))
             if chosen >= 0:
                 self.format.setCurrentIndex(chosen)
+                self._wish_format()
 
     # --- acting ----------------------------------------------------------------------------------
 
@@ -283,7 +301,7 @@ class ExportDialog(QDialog):
     def _say(self, text: str, wrong: bool = True) -> None:
         self.message.setText(text)
         colours = theme(self._document.snapshot.state.theme)
-        tone = colours.negative_text if wrong else colours.muted
+        tone = ALARM[colours.name] if wrong else colours.muted
         self.message.setStyleSheet(f"color: {tone}")
         mark_wrong(self.path, False)
         self.export_button.setText("Export")

@@ -102,7 +102,9 @@ class ExportJob:
 
     def file_name(self) -> str:
         """A name made of the prompt and the thing: "i-like-green-tea-diagram.svg"."""
-        words = re.findall(r"[^\W_]+", self.snapshot.state.title.lower())[:5]
+        of = getattr(self.what, "subject", None)
+        title = self.snapshot.state.title if of is None else str(of(self.snapshot))
+        words = re.findall(r"[^\W_]+", title.lower())[:5]
         start = "-".join([*words, self.what.NAME])[:60]
         return f"{start}.{self.choices.format}"
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -43,9 +43,13 @@ class FreezingForm(QScrollArea):
 
     Signals:
         entered: the user has ended an entry with Enter: run it.
+        token_kept: the field of the new token was left with what may be no token.
+        token_edited: another is being typed.
     """
 
     entered = Signal()
+    token_kept = Signal(str)
+    token_edited = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +57,6 @@ class FreezingForm(QScrollArea):
         self._experiment: Experiment = "linearity"
         self._tokens: tuple[str, ...] = ()
         self._source: int | None = None
-        self._token = ""
         self._prompt_written = False
         self.summand = QLineEdit()
         self.summand.setPlaceholderText("its own, in another order")
@@ -62,8 +65,10 @@ class FreezingForm(QScrollArea):
         self.position = QComboBox()
         self.position.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.position.setToolTip("which token is replaced; a click on a token chooses it too")
-        self.token = TokenField("new token", "a token", self)
+        self.token = TokenField("new token", "a token", self, keeps=True)
         self.token.taken.connect(self._take_token)
+        self.token.kept.connect(self.token_kept)
+        self.token.textChanged.connect(self.token_edited)
         self.prompt_b = QLineEdit()
         self.prompt_b.setPlaceholderText("prompt B")
         self.prompt_b.setToolTip("prompt B: it needs a token at dest")
@@ -93,7 +98,7 @@ class FreezingForm(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.show_experiment(self._experiment)
 
     def show_experiment(self, experiment: Experiment) -> None:
@@ -101,6 +106,11 @@ class FreezingForm(QScrollArea):
         self._experiment = experiment
         for name, (_, field) in self._names.items():
             self.grid.show_field(field, name in _FIELDS[experiment])
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        # What is said of the fields stands right under them.
+        return QSize(super().sizeHint().width(), self.grid.sizeHint().height())
 
     def first_field(self) -> QWidget:
         """Where to type first."""
@@ -150,7 +160,7 @@ class FreezingForm(QScrollArea):
             experiment=experiment,
             other="" if other is None else other.text(),
             position=max(0, self.position.currentIndex()) if experiment == "swap" else 0,
-            new_token=self._token if experiment == "swap" else "",
+            new_token=self.token.token if experiment == "swap" else "",
             head=self.chosen_head if experiment == "row" else None,
             seed=self.seed.value() if experiment == "linearity" else 0,
         )
@@ -159,7 +169,6 @@ class FreezingForm(QScrollArea):
 
     def set_token(self, text: str) -> None:
         """Replace by this token from now on."""
-        self._token = text
         self.token.show_token(text)
 
     def _take_token(self, text: str) -> None:

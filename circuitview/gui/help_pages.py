@@ -4,9 +4,11 @@ from html import escape
 from typing import Literal
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QGridLayout, QMessageBox, QSizePolicy, QSpacerItem, QWidget
 
 from circuitview import __version__
+
+_WIDE = 640  # pixels of a page
 
 HELD_FIXED = """<h3>What is held fixed</h3>
 <p>A transformer's logit is not a sum of paths by itself: attention patterns and norms depend on
@@ -25,12 +27,15 @@ The ablation panel measures that and shows both side by side.</p>"""
 
 LAB = """<h3>What the ablation panel measures</h3>
 <p>A <b>contribution</b> is bookkeeping: the sum of all paths through a head and its value bias,
-with everything held as it was. (The diagram's number at a head leaves the value bias out: there it
-counts under the bias of the layer.) An <b>effect</b> is an experiment: the head is taken away, the
+with everything held as it was. On a text it is to the logits of the next tokens, their mean. (The
+diagram's number at a head leaves the value bias out: there it counts under the bias of the layer.)
+An <b>effect</b> is an experiment: the head is taken away, the
 model runs, and the effect is what was measured, ablated minus clean.</p>
 <p><b>Frozen</b>, patterns, norm scales and MLP outputs stay as recorded. Zero in the place of a
 head then changes a logit by exactly minus its contribution, and all points lie on the diagonal.
-<b>Free</b>, all that comes after it is computed anew, and points leave the diagonal:</p>
+For zero with all else frozen the diagonal is a law; for every other kind, and free, it is a guide
+only: what is put there adds to the logit too.</p>
+<p><b>Free</b>, all that comes after it is computed anew, and points leave the diagonal:</p>
 <ul>
 <li>Later heads read what the head wrote. Without it they look elsewhere: a head that others depend
 on, like the previous-token head of an induction circuit, has an effect far larger than its
@@ -49,8 +54,9 @@ seed: usual values, without what this prompt says. <i>Own output, frozen pattern
 values, moved as another prompt's pattern says; with its own pattern nothing may change, which is a
 check of the measurement.</p>
 <p><b>Paths by order</b>: the model with the paths of up to so many heads; the marginal value is
-what one order more is worth. The constants of all layers are in each. <b>±</b> is the standard
-error over prompts or windows.</p>
+what one order more is worth. The constants of all layers are in each. The contribution of order 0
+leaves out the constant b_U, which the logit holds: contributions add up to the logit less b_U.
+<b>±</b> is the standard error over prompts or windows.</p>
 <p>Runs go one after the other in the background, and keep the model and prompt that they began
 with. Results of another model or prompt are pale, and say so.</p>"""
 
@@ -127,4 +133,10 @@ def _box(parent: QWidget, title: str, text: str) -> QMessageBox:
     box.setStandardButtons(QMessageBox.StandardButton.Close)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setModal(False)
+    grid = box.layout()
+    assert isinstance(grid, QGridLayout)
+    # A box keeps long texts narrow, and so higher than a small screen.
+    policy = QSizePolicy.Policy
+    spacer = QSpacerItem(_WIDE, 0, policy.Minimum, policy.Fixed)
+    grid.addItem(spacer, grid.rowCount(), 0, 1, grid.columnCount())
     return box

@@ -25,6 +25,7 @@ from circuitview.gui.field_grid import FieldGrid
 from circuitview.resources import resource
 
 _FILE, _PROMPT = "text file", "prompt"
+_LENGTH = "length"  # what every kind that reads windows calls their tokens
 _MOST = 1_000_000
 _ENDINGS = "Texts (*.txt *.md);;All files (*)"
 
@@ -94,6 +95,7 @@ class KindFields:
     def __init__(self, kind: Any, grid: FieldGrid, before: QWidget, changed: Any) -> None:
         self.widgets: dict[str, QWidget] = {}
         self._grid, self._defaults = grid, dict[str, Any]()
+        self._said = dict[str, Any]()  # usual values that the model has made smaller
         for field in fields(kind):
             widget = _field(field, changed)
             self.widgets[field.name] = widget
@@ -104,10 +106,28 @@ class KindFields:
         for widget in self.widgets.values():
             self._grid.show_field(widget, shown)
 
+    def limit(self, n_ctx: int) -> None:
+        """Let no window be longer than the model's context; the usual length is less there."""
+        box, usual = self.widgets.get(_LENGTH), self._defaults.get(_LENGTH)
+        if isinstance(box, QSpinBox) and isinstance(usual, int):
+            self._said[_LENGTH] = limit_length(box, n_ctx, usual)
+
     def parameters(self) -> tuple[tuple[str, str | int], ...]:
         """What differs from the defaults, by name and value."""
         said = ((name, _value(widget)) for name, widget in self.widgets.items())
-        return tuple((name, value) for name, value in said if value != self._defaults[name])
+        usual = self._defaults | self._said
+        return tuple((name, value) for name, value in said if value != usual[name])
+
+
+def limit_length(box: QSpinBox, n_ctx: int, usual: int) -> int:
+    """How many tokens a window has where no one says more of it, as `box` then has it; it can't be
+    set to more than `n_ctx`."""
+    was, usual = min(box.maximum(), usual), min(n_ctx, usual)
+    chosen = box.value() != was
+    box.setMaximum(n_ctx)
+    if not chosen:
+        box.setValue(usual)
+    return usual
 
 
 def spin(low: int, high: int, value: int, hint: str, suffix: str = "") -> QSpinBox:
@@ -144,9 +164,9 @@ def _field(field: "Field[Any]", changed: Any) -> QWidget:
 
 def _label(field: "Field[Any]") -> str:
     unit = field.metadata["unit"]
-    if unit == _FILE:
-        return "text"
-    return "prompt" if unit == _PROMPT else "windows" if unit == "windows" else f"{field.name}"
+    if unit in (_FILE, _PROMPT):  # not to be taken for what is run
+        return "from text" if unit == _FILE else "from prompt"
+    return field.name
 
 
 def _value(widget: QWidget) -> str | int:

@@ -1,20 +1,15 @@
 """The pictures of one run: for export with heading and provenance, and bare beside the table."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from circuitview import __version__
 from circuitview.core.ablation.sites import Site
-from circuitview.figures.ablation import lab_figure
 from circuitview.figures.figure import Figure
-from circuitview.figures.order_bars import order_figure
 from circuitview.figures.pair_grid import PairValue
-from circuitview.figures.pair_matrix import pair_figure
+from circuitview.figures.run_figure import provenance, rows_figure, run_title
 from circuitview.figures.theme import Theme
 from circuitview.gui.lab_queue import LabRun
-from circuitview.gui.lab_words import asked_words, of_words, state_words
-from circuitview.session.command_line import command_line
+from circuitview.gui.lab_words import of_words, state_words
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import OrderRow, Row
@@ -40,13 +35,24 @@ def run_figure(
         former: whether it is of something else than what the window shows.
         pairs: what a matrix of pairs shows.
     """
-    title = asked_words(entry.question).capitalize()
     note = of_words(entry)
     if entry.state != "done":
         note += f"; {state_words(entry)}"
     if former:
         note += "; not of what is open now"
-    return _figure(entry, rows, theme, width, height, marked, title, note, pairs)
+    return rows_figure(
+        entry.question,
+        rows,
+        clean=clean_value(entry) or 0.0,
+        theme=theme,
+        width=width,
+        height=height,
+        title=run_title(entry.question),
+        note=note,
+        description=provenance(entry.question, entry.model_name, entry.run),
+        marked=marked,
+        pairs=pairs,
+    )
 
 
 def bare_figure(
@@ -58,8 +64,16 @@ def bare_figure(
     pairs: PairValue = "effect",
 ) -> Figure:
     """The picture beside the table, which has the words."""
-    rows = tuple(entry.rows.values())
-    return _figure(entry, rows, theme, width, height, marked, "", "", pairs)
+    return rows_figure(
+        entry.question,
+        tuple(entry.rows.values()),
+        clean=clean_value(entry) or 0.0,
+        theme=theme,
+        width=width,
+        height=height,
+        marked=marked,
+        pairs=pairs,
+    )
 
 
 def clean_value(entry: LabRun) -> float | None:
@@ -68,56 +82,3 @@ def clean_value(entry: LabRun) -> float | None:
         return entry.run.table.clean
     row = next(iter(entry.rows.values()), None)
     return None if row is None else row.value - row.effect
-
-
-def _figure(
-    entry: LabRun,
-    rows: "Sequence[AnyRow]",
-    theme: Theme,
-    width: float,
-    height: float,
-    marked: Site | None,
-    title: str,
-    note: str,
-    pairs: PairValue,
-) -> Figure:
-    asked, clean = entry.question, clean_value(entry) or 0.0
-    description = "" if not title else _provenance(entry)
-    if asked.what == "orders":
-        ordered = sorted(cast("Sequence[OrderRow]", rows), key=lambda row: row.order)
-        return order_figure(
-            ordered,
-            metric=asked.metric,
-            clean=clean,
-            theme=theme,
-            width=width,
-            height=height,
-            title=title,
-            note=note,
-            description=description,
-        )
-    draw = partial(pair_figure, show=pairs) if asked.what == "pairs" else lab_figure
-    return draw(
-        cast("Sequence[Row]", rows),
-        metric=asked.metric,
-        clean=clean,
-        frozen=asked.frozen,
-        theme=theme,
-        width=width,
-        height=height,
-        title=title,
-        note=note,
-        marked=marked,
-        description=description,
-    )
-
-
-def _provenance(entry: LabRun) -> str:
-    """Where the numbers come from: travels in every exported file."""
-    lines = [f"circuitview {__version__}, model {entry.model_name}, {entry.question.dtype}"]
-    if entry.run is not None:
-        run = entry.run
-        lines[0] = f"circuitview {run.version}, model {run.model_name}, {entry.question.dtype}"
-        lines.append(f"model files sha256 {run.model_hash}")
-        lines.append(f"{run.n_tokens} tokens in {run.n_cases} cases, sha256 {run.data_hash}")
-    return "\n".join([*lines, command_line(entry.question)])

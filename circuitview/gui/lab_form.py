@@ -22,10 +22,17 @@ from PySide6.QtWidgets import (
 from circuitview.core.ablation.metric import METRICS
 from circuitview.figures.theme import theme
 from circuitview.gui.field_grid import FieldGrid
-from circuitview.gui.lab_fields import KindFields, TextField, bundled_texts, spin
+from circuitview.gui.lab_fields import (
+    KindFields,
+    TextField,
+    bundled_texts,
+    limit_length,
+    spin,
+)
 from circuitview.gui.lab_match import question_of
 from circuitview.gui.segments import Segments
 from circuitview.session.lab import WHATS, Question, What
+from circuitview.session.lab_inputs import LENGTH
 from circuitview.session.lab_limits import count_sites, reason_against
 from circuitview.session.state import Selection, Snapshot
 
@@ -48,7 +55,9 @@ _WHICH_HINT = (
     "heads (1.4), paths (token > 0.3 > 1.4), mlp 0, order 1, or direct, with commas between; "
     "what is to be taken away together is joined by +"
 )
+_USUAL = Question(model="")  # what is asked where nothing is said
 _PROMPT_LINES = 3
+_BUTTON_RIM = 18  # pixels on each side of its word
 
 
 class LabForm(QScrollArea):
@@ -56,24 +65,30 @@ class LabForm(QScrollArea):
 
     Signals:
         asked: (a Question, the short name of its model).
+        judged: why what the fields ask can't be run, or "".
     """
 
     asked = Signal(object, str)
+    judged = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
         self._snapshot = Snapshot()
         self._kinds: dict[str, KindFields] = {}
         self._metric_chosen = self._which_written = False
+        self._usual_length = LENGTH
         self.run_button = QPushButton("Run")
         self.run_button.setEnabled(False)
+        # In every arrangement there must be room for it, beside the pages and the menu.
+        words = self.run_button.fontMetrics().horizontalAdvance(self.run_button.text())
+        self.run_button.setFixedWidth(words + 2 * _BUTTON_RIM)
         self.run_button.clicked.connect(self.ask)
         self.what, self.kind = _combo(), _combo()
         for name, title in WHATS.items():
             self.what.addItem(title, name)
         self.which = QLineEdit()
         self.which.setToolTip(_WHICH_HINT)
-        self.most = spin(1, 10_000, 50, "how many of the largest paths", "paths")
+        self.most = spin(1, 10_000, _USUAL.most, "how many of the largest paths", "paths")
         self.later = Segments(_LATER, _LATER_HINTS)
         self.on, self.measure = _combo(), _combo()
         self.on.addItems(_ON)
@@ -99,8 +114,9 @@ class LabForm(QScrollArea):
         texts = bundled_texts()
         if texts:
             self.text.set_path(str(texts[0]))
-        self.windows = spin(1, 100_000, 20, "how many windows of the text are read", "windows")
-        self.length = spin(2, 100_000, 128, "tokens of a window, BOS included", "tokens")
+        hint = "how many windows of the text are read"
+        self.windows = spin(1, 100_000, _USUAL.windows, hint, "windows")
+        self.length = spin(2, 100_000, LENGTH, "tokens of a window, BOS included", "tokens")
         self.reading = QWidget()
         row = QHBoxLayout(self.reading)
         row.setContentsMargins(0, 0, 0, 0)
@@ -152,6 +168,8 @@ class LabForm(QScrollArea):
         facts = snapshot.results.model
         if facts is not None and not self._kinds:
             self._make_kinds()
+        if facts is not None:
+            self._limit(facts.config.n_ctx)
         colours = theme(snapshot.state.theme)
         self.later.show_choice(max(self.later.place, _FREE), colours)
         if snapshot.state.selection != before.state.selection:
@@ -169,6 +187,11 @@ class LabForm(QScrollArea):
             self.kind.setItemData(self.kind.count() - 1, kind.HELP, Qt.ItemDataRole.ToolTipRole)
             self._kinds[name] = KindFields(kind, self.grid, self.later, self._on_edited)
         self.kind.blockSignals(False)
+
+    def _limit(self, n_ctx: int) -> None:
+        self._usual_length = limit_length(self.length, n_ctx, LENGTH)
+        for fields in self._kinds.values():
+            fields.limit(n_ctx)
 
     def _take_selection(self) -> None:
         """Name what is selected in the diagram, unless sites were written by hand."""
@@ -234,6 +257,8 @@ class LabForm(QScrollArea):
             self.run_button.setToolTip(f"Measure {rows}, in the background")
         else:
             self.run_button.setToolTip(why or "")
+        self.kind.setToolTip(self.kind.currentData(Qt.ItemDataRole.ToolTipRole) or "")
+        self.judged.emit(why or "")
 
     def _show_rows(self) -> None:
         asks, on = self.asks, self.on.currentIndex()
@@ -285,11 +310,12 @@ class LabForm(QScrollArea):
                     dest=None,
                 )
             case place if place == _TEXT:
+                length = self.length.value()
                 return replace(
                     asked,
                     prompts=(),
                     text=self.text.path,
-                    length=self.length.value(),
+                    length=None if length == self._usual_length else length,
                     windows=self.windows.value(),
                     target=None,
                     versus=None,

@@ -1,6 +1,7 @@
 """What can be done with a run beside looking at it: kept, opened again, repeated elsewhere."""
 
 import json
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Protocol, cast
 
@@ -14,6 +15,7 @@ from circuitview.gui.document import Document
 from circuitview.gui.help_pages import help_box
 from circuitview.gui.lab_queue import LabRun
 from circuitview.session.command_line import command_line
+from circuitview.session.lab import Run
 
 
 class Shows(Protocol):
@@ -45,7 +47,8 @@ class LabMenu(QObject):
         self.explain = self._act("What is measured…", self.show_help)
         self.menu.aboutToShow.connect(self._allow)
         self.button = QToolButton()
-        self.button.setText("More")
+        self.button.setText("More ▾")  # a sign of its own: the style's would lie over the word
+        self.button.setObjectName("menu-button")
         self.button.setToolTip("Save, open and repeat runs; what the numbers mean")
         self.button.setMenu(self.menu)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -73,16 +76,13 @@ class LabMenu(QObject):
             self.save_to(FilePath(folder))
 
     def save_to(self, folder: FilePath) -> None:
-        """Keep the run that is shown in a new folder; say so where that can't be done."""
+        """Keep the run that is shown in a new folder; the document says when it is there, or why
+        that can't be done."""
         from circuitview.session.run_file import save_run
 
         shown = self._shown
-        if shown is None or shown.run is None:
-            return
-        try:
-            save_run(shown.run, folder)
-        except CircuitviewError as error:
-            self._document.report(str(error))
+        if shown is not None and shown.run is not None:
+            self._document.files.write(folder, partial(save_run, shown.run, folder))
 
     def _on_json(self) -> None:
         file, _ = QFileDialog.getSaveFileName(
@@ -93,16 +93,9 @@ class LabMenu(QObject):
 
     def write_json(self, file: FilePath) -> None:
         """Write what `circuitview ablate --format json` prints of the run that is shown."""
-        from circuitview.session.run_text import as_json
-
         shown = self._shown
-        if shown is None or shown.run is None:
-            return
-        text = json.dumps(as_json(shown.run), indent=1, ensure_ascii=False, allow_nan=False)
-        try:
-            write_bytes_whole(file, f"{text}\n".encode())
-        except CircuitviewError as error:
-            self._document.report(str(error))
+        if shown is not None and shown.run is not None:
+            self._document.files.write(file, partial(_write_json, shown.run, file))
 
     def _on_open(self) -> None:
         folder = QFileDialog.getExistingDirectory(self._parent, "The folder of a saved run")
@@ -126,6 +119,14 @@ class LabMenu(QObject):
         shown = self._shown
         if shown is not None:
             QGuiApplication.clipboard().setText(command_line(shown.question))
+            self._document.tell("The command line is on the clipboard")
 
     def show_help(self) -> None:
         help_box(self._parent, "ablation").show()
+
+
+def _write_json(run: Run, file: FilePath) -> None:
+    from circuitview.session.run_text import as_json
+
+    text = json.dumps(as_json(run), indent=1, ensure_ascii=False, allow_nan=False)
+    write_bytes_whole(file, f"{text}\n".encode())

@@ -25,7 +25,7 @@ from circuitview.core.ablation.metric import METRICS
 from circuitview.core.ablation.sites import Site
 from circuitview.figures.ablation import lab_points, lab_words
 from circuitview.figures.effect_words import with_unit, written
-from circuitview.figures.scatter import ScatterPoint
+from circuitview.figures.scatter import ScatterPoint, ScatterText
 from circuitview.figures.theme import theme
 from circuitview.gui.elided_label import ElidedLabel
 from circuitview.gui.figure_plot import FigurePlot
@@ -34,7 +34,9 @@ from circuitview.gui.lab_match import same_model, same_question, site_of
 from circuitview.gui.lab_queue import LabRun
 from circuitview.gui.lab_switches import LabSwitches
 from circuitview.gui.lab_table import LabTable
-from circuitview.gui.lab_words import asked_words, of_words, state_words
+from circuitview.gui.lab_words import of_words, state_words
+from circuitview.session.lab import Question
+from circuitview.session.run_words import asked_words
 from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ _NOTHING = "nothing measured yet"
 _UPRIGHT_BELOW = 400  # pixels of width; below, the plot stands under the table
 _LOW = 300  # pixels of height; below, they stand side by side however narrow
 _LEAST_WHOLE = 170  # pixels of height; below, bars and matrices leave the room to the table
+_WIDE_PLOT = 420  # pixels; below, the axis of a text's contributions has a short name
+_MEAN = "mean contribution (logits)"
 _PLOT_EVERY = 0.3  # seconds, while rows arrive
 _MANY = 1500  # rows; of more, the plot waits until all have come: it would hold up the window
 
@@ -62,7 +66,6 @@ class LabResults(QWidget):
         self._drawn_at = 0.0
         self._roomy = True
         self.entry: LabRun | None = None
-        self.words_above = True
         self.plot: ScatterView | None = None
         self.title, self.of = ElidedLabel(), ElidedLabel()
         font = self.title.font()
@@ -87,19 +90,21 @@ class LabResults(QWidget):
         self.splitter.setChildrenCollapsible(False)
         self.switches = LabSwitches(colouring)
         self.switches.value_chosen.connect(self._on_value)
-        self.head = QHBoxLayout()
-        self.head.setSpacing(4)
+        self.head = QWidget()
+        row = QHBoxLayout(self.head)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
         words = QVBoxLayout()
         words.setSpacing(0)
         words.addWidget(self.title)
         words.addWidget(self.of)
-        self.head.addLayout(words, 1)
-        self.head.addWidget(self.switches)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        column.addLayout(self.head)
-        column.addWidget(self.splitter, 1)
+        row.addLayout(words, 1)
+        row.addWidget(self.switches)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(3)
+        self._column.addWidget(self.splitter, 1)
+        self.take_head()
         self._halve()
 
     # --- what is shown ---------------------------------------------------------------------------
@@ -163,19 +168,11 @@ class LabResults(QWidget):
         role = QPalette.ColorRole
         self.of.setForegroundRole(role.Link if other else role.PlaceholderText)
 
-    def show_words_above(self, shown: bool) -> None:
-        """Say over the table what it is of, or leave the room to it."""
-        self.words_above = shown
-        self.title.setVisible(shown)
-        self.of.setVisible(shown)
-        self.switches.setVisible(shown)
-
-    @property
-    def told(self) -> str:
-        """What the results are of, in one line."""
-        return (
-            self.title.text() if self.entry is None else f"{self.title.text()} · {self.of.text()}"
-        )
+    def take_head(self) -> None:
+        """Say over the table what it is of; where height is short another layout has `head`."""
+        if self.head.parentWidget() is not self:
+            self._column.insertWidget(0, self.head)
+            self.head.show()
 
     # --- the plot --------------------------------------------------------------------------------
 
@@ -207,8 +204,7 @@ class LabResults(QWidget):
     def _draw_points(self, points: tuple[ScatterPoint, ...]) -> None:
         assert self.entry is not None
         asked = self.entry.question
-        # What is held stands over the table; here there may be little room.
-        words = replace(lab_words(asked.metric, asked.frozen), y=with_unit("effect", asked.metric))
+        words = self._words(asked)
         if self.plot is None:  # made with the first points: pyqtgraph is slow to load
             from circuitview.gui.plots.scatter import ScatterView
 
@@ -219,6 +215,15 @@ class LabResults(QWidget):
         self.plot.set_faded(not self.is_current())
         self.plot.show_words(words)
         self.plot.show_points(points, theme(self._snapshot.state.theme))
+
+    def _words(self, asked: Question) -> ScatterText:
+        # What is held stands over the table; here there may be little room.
+        words = lab_words(asked.metric, asked.frozen, of_text=bool(asked.text))
+        beside = self.splitter.orientation() == Qt.Orientation.Horizontal
+        across = self.width() / (2 if beside else 1)
+        if asked.text and across < _WIDE_PLOT:
+            words = replace(words, x=_MEAN)
+        return replace(words, y=with_unit("effect", asked.metric))
 
     def points(self) -> tuple[ScatterPoint, ...]:
         """Contribution against effect, one point a site that has both."""
@@ -249,6 +254,8 @@ class LabResults(QWidget):
         if roomy != self._roomy:
             self._roomy = roomy
             self._draw_plot()
+        elif self.plot is not None and self.entry is not None:
+            self.plot.show_words(self._words(self.entry.question))
         upright = self.width() < max(_UPRIGHT_BELOW, self.height()) and self.height() >= _LOW
         wanted = Qt.Orientation.Vertical if upright else Qt.Orientation.Horizontal
         if self.splitter.orientation() != wanted:

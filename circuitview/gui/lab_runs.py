@@ -16,8 +16,9 @@ from PySide6.QtWidgets import (
 
 from circuitview.gui.elided_label import ElidedLabel
 from circuitview.gui.lab_queue import LabQueue, LabRun
-from circuitview.gui.lab_words import asked_words, of_words, state_words
+from circuitview.gui.lab_words import of_words, state_words
 from circuitview.gui.panel_dock import GlyphButton
+from circuitview.session.run_words import asked_words
 
 _BAR_HIGH = 5  # pixels
 

@@ -57,6 +57,8 @@ class LabSwitches(QWidget):
         self.values = Segments(_VALUES, _HINTS)
         self.values.chosen.connect(self._on_chosen)
         self.colouring = ActionSwitch(colouring, "Colour diagram")
+        self._compact = False
+        colouring.changed.connect(self._make_room)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(6)
@@ -67,6 +69,14 @@ class LabSwitches(QWidget):
     def show_pairs(self, shown: bool) -> None:
         """Offer the choice that only pairs have, or not."""
         self.values.setVisible(shown)
+
+    def show_compact(self, compact: bool) -> None:
+        """Leave out what can't be used now, where the words beside need the room."""
+        self._compact = compact
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self.colouring.setVisible(self.colouring.isEnabled() or not self._compact)
 
     def show_theme(self, colours: Theme) -> None:
         self.values.show_choice(_VALUES.index(self.value), colours)

@@ -10,6 +10,7 @@ from circuitview.gui.lab_queue import LabRun
 from circuitview.gui.tables.ablation_model import AblationModel
 from circuitview.gui.tables.amount_delegate import AmountDelegate
 from circuitview.gui.tables.table_view import TableView
+from circuitview.session.run_words import REMOVED, UP_TO
 
 _SELECT_ROW = (
     QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
@@ -110,7 +111,8 @@ class LabTable(TableView):
         """Give the names what they need, the amounts the rest; numbers without a bar go first."""
         header, metrics, room = self.header(), self.fontMetrics(), self.viewport().width()
         names = [str(row.site) for row in self.rows.rows[:_LOOKED_AT]]
-        longest = max(map(metrics.horizontalAdvance, [*names, "without ▾"]))
+        title = UP_TO if self.rows.by_order else REMOVED
+        longest = max(map(metrics.horizontalAdvance, [*names, f"{title} ▾"]))
         name_width = min(longest + _PAD, max(int(_SITE_SHARE * room), 50))
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
         header.resizeSection(0, name_width)

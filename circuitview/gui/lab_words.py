@@ -1,42 +1,12 @@
 """What a run is called, what it is of and how it stands, in words."""
 
-from pathlib import Path as FilePath
-
-from circuitview.core.ablation.metric import METRICS
 from circuitview.gui.lab_queue import LabRun
-from circuitview.session.lab import WHATS, Question
-
-_SHOWN = 48  # characters of a prompt
-
-
-def asked_words(question: Question) -> str:
-    """What is taken away and what is put there: "each head · zero · free"."""
-    what = WHATS[question.what]
-    if question.what == "chosen" and question.chosen:
-        what = ", ".join(question.chosen[:3]) + (" …" if len(question.chosen) > 3 else "")
-    held = "frozen" if question.frozen or question.what == "orders" else "free"
-    kind = "" if question.what == "orders" else f" · {question.kind}"
-    return f"{what}{kind} · {held}"
-
-
-def ran_words(question: Question) -> str:
-    """What is run: the prompt in quotes, how many prompts, or the text's name and windows."""
-    if question.text:
-        name = FilePath(question.text).name
-        return f"{name}, {question.windows} windows of {question.length}"
-    if len(question.prompts) != 1:
-        return f"{len(question.prompts)} prompts"
-    text = " ".join(question.prompts[0].split())
-    return f"“{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}”"
+from circuitview.session import run_words
 
 
 def of_words(entry: LabRun) -> str:
     """Model, what is run, and what is measured."""
-    question = entry.question
-    measured = METRICS[question.metric].title
-    if entry.run is not None and entry.run.target:
-        measured += f" ({entry.run.target})"
-    return f"{entry.model_name} · {ran_words(question)} · {measured}"
+    return run_words.of_words(entry.question, entry.model_name, entry.run)
 
 
 def state_words(entry: LabRun) -> str:

@@ -25,16 +25,16 @@ from PySide6.QtWidgets import (
 )
 
 from circuitview.core.device import DeviceName
-from circuitview.core.names import CircuitviewError
 from circuitview.gui.actions import Menus
 from circuitview.gui.balance_line import BalanceLine
 from circuitview.gui.cancel_button import CancelButton
+from circuitview.gui.copying import Copying
 from circuitview.gui.diagram.view import DiagramView
 from circuitview.gui.dock_host import LAYOUT_VERSION, DockHost, find_panels
 from circuitview.gui.document import Document
 from circuitview.gui.expansion_choice import ExpansionChoice
 from circuitview.gui.export_dialog import ExportDialog
-from circuitview.gui.export_job import Exportable, ExportJob, let_go_of_clipboard
+from circuitview.gui.export_job import Exportable, let_go_of_clipboard
 from circuitview.gui.floor_bar import FloorBar
 from circuitview.gui.help_pages import about_box, help_box, shortcuts_box
 from circuitview.gui.message_strip import MessageStrip
@@ -46,13 +46,13 @@ from circuitview.gui.settings_store import SettingsStore
 from circuitview.gui.size_question import SizeQuestion
 from circuitview.gui.theming import Wardrobe
 from circuitview.gui.token_strip import TokenStrip
-from circuitview.session.balance import balance_text
-from circuitview.session.settings import ExportChoices, Settings, ThemeChoice
+from circuitview.session.settings import Settings, ThemeChoice
 from circuitview.session.state import Selection, Snapshot, State
 
 log = logging.getLogger(__name__)
 
 _FIRST_SIZE = QSize(1440, 900)
+_TOLD_FOR = 5000  # ms that a confirmation stands where the balance is
 
 
 class MainWindow(QMainWindow):
@@ -89,6 +89,7 @@ class MainWindow(QMainWindow):
         self.opener = Opener(document, store, self)
         self.size_question = SizeQuestion(document, self)
         self._assemble()
+        self.copying = Copying(document, store, self.diagram, self.host)
         self.menus = Menus(self.menuBar(), self, self.opener, self.host, self)
         self.menus.show_theme(store.settings.theme)
         self.prompt_bar.set_model_menu(self.opener.button_menu)
@@ -100,8 +101,10 @@ class MainWindow(QMainWindow):
         self._after_paint.timeout.connect(self.first_painted)
         document.changed.connect(self._on_changed)
         document.computing_changed.connect(self._on_computing)
+        document.told.connect(self._on_told)
         self.diagram.layer_shown.connect(self.floor_bar.show_layer)
         self.host.export_asked.connect(self.export)
+        self.first_painted.connect(self.host.wake)
         self._restore()
         # What is typed first is a prompt, not a key pressed on the first button.
         self.prompt_bar.prompt.setFocus()
@@ -182,6 +185,9 @@ class MainWindow(QMainWindow):
         if doing:
             self.waiting.setText(f"{doing}…")
 
+    def _on_told(self, text: str) -> None:
+        self.statusBar().showMessage(text, _TOLD_FOR)
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if self._first_layout:
@@ -240,6 +246,9 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.keep_settings()
+        if not self.document.files.finish():
+            event.ignore()  # why a file can't be written is told in the strip
+            return
         # What runs in the worker can't always be cut short, an import of torch least of all: nobody
         # is to look at a frozen window meanwhile.
         self.hide()
@@ -262,7 +271,7 @@ class MainWindow(QMainWindow):
 
     def exportables(self) -> list[Exportable]:
         """The diagram and all panels."""
-        return [self.diagram, *(dock.panel for dock in self.host.docks.values())]
+        return [self.diagram, *self.host.panels()]
 
     def export(self, name: str) -> None:
         """Open the export dialog on the diagram or a panel."""
@@ -282,30 +291,7 @@ class MainWindow(QMainWindow):
 
     def export_panel(self) -> None:
         dock = self.host.focused_dock() or next(iter(self.host.docks.values()), None)
-        self.export(dock.panel.NAME if dock is not None else self.diagram.NAME)
-
-    def copy_picture(self) -> None:
-        """The diagram as it is on the screen."""
-        choices = ExportChoices(scale=self.store.settings.export.scale)
-        job = ExportJob(self.diagram, self.document.snapshot, choices)
-        try:
-            job.copy()
-        except CircuitviewError as error:
-            self.document.report(str(error))
-
-    def copy_numbers(self) -> None:
-        """The table of the panel that has the keyboard, else the first panel that has one."""
-        focused = self.host.focused_dock()
-        docks = [*([focused] if focused else []), *self.host.docks.values()]
-        tables = (dock.panel.csv(self.document.snapshot) for dock in docks)
-        text = next((table for table in tables if table), None)
-        if text:
-            QGuiApplication.clipboard().setText(text)
-
-    def copy_balance(self) -> None:
-        expansion = self.document.snapshot.results.expansion
-        if expansion is not None:
-            QGuiApplication.clipboard().setText(balance_text(expansion))
+        self.export(dock.kind.NAME if dock is not None else self.diagram.NAME)
 
     def clear_selection(self) -> None:
         self.document.edit(_select_nothing)
@@ -333,7 +319,7 @@ class MainWindow(QMainWindow):
         if self.host.maximised:
             self.host.restore_arrangement()
         elif dock is not None:
-            self.host.toggle_maximised(dock.panel.NAME)
+            self.host.toggle_maximised(dock.kind.NAME)
 
     def choose_theme(self, choice: ThemeChoice) -> None:
         self.wardrobe.choose(choice)

@@ -26,7 +26,7 @@ from circuitview.core.files import write_bytes_whole
 from circuitview.core.names import CircuitviewError
 from circuitview.figures.drawable import drawable, valid_xml
 from circuitview.figures.figure import Curve, Figure, Group, Image, Item, Rect, Text
-from circuitview.figures.raster import crisp
+from circuitview.figures.raster import crisp, require_raster
 from circuitview.figures.svg import HALO_SHARE, write_svg
 from circuitview.gui.fonts import advance, ensure_gui_application, font
 from circuitview.gui.pdf_info import with_info
@@ -35,7 +35,6 @@ CREATOR = "circuitview"
 _PER_INCH = 96  # picture pixels
 _PDF_RESOLUTION = 1200
 _PDF_IMAGE_DENSITY = 3.0
-_LARGEST_SIDE = 16_384  # pixels of a PNG
 
 
 def paint(figure: Figure | Iterable[Item], painter: QPainter) -> None:
@@ -199,12 +198,7 @@ def image(figure: Figure, scale: float = 2.0, transparent: bool = False) -> QIma
     Raises:
         CircuitviewError: where the raster would be too large.
     """
-    wide, high = math.ceil(figure.width * scale), math.ceil(figure.height * scale)
-    if not (0 < wide <= _LARGEST_SIDE and 0 < high <= _LARGEST_SIDE):
-        raise CircuitviewError(
-            f"a PNG of {wide} x {high} pixels is not possible (1 to {_LARGEST_SIDE} a side); "
-            "choose another scale, or SVG or PDF"
-        )
+    wide, high = require_raster(figure.width, figure.height, scale)
     keep = ensure_gui_application()
     raster = QImage(wide, high, QImage.Format.Format_ARGB32_Premultiplied)
     if raster.isNull():

@@ -1,10 +1,12 @@
-"""One panel in its dock: drawn while it can be seen, marked stale while not.
+"""One panel in its dock: made when it is first seen or needed, drawn while it can be seen, marked
+stale while not.
 
 What a panel raises is shown in its place, with its text; the other panels go on.
 """
 
 import logging
 import traceback
+from collections.abc import Callable
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPen
@@ -19,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from circuitview.gui.document import Document
 from circuitview.gui.panels.panel import Panel
 from circuitview.session.state import Snapshot
 
@@ -102,25 +105,34 @@ class DockTitle(QWidget):
 
 
 class PanelDock(QDockWidget):
-    """A dock with one panel. Its object name, the panel's NAME, is its key in the saved layout."""
+    """A dock with one panel. Its object name, the panel's NAME, is its key in the saved layout.
+
+    Attributes:
+        kind: the panel's class.
+    """
 
     export_asked = Signal(str)
     maximise_asked = Signal(str)
+    room_asked = Signal(str, int)
 
-    def __init__(self, panel: Panel) -> None:
-        super().__init__(panel.TITLE)
-        self.setObjectName(panel.NAME)
-        self.panel = panel
+    def __init__(self, kind: type[Panel], document: Document) -> None:
+        super().__init__(kind.TITLE)
+        self.setObjectName(kind.NAME)
+        self.kind = kind
         self.trouble: str | None = None  # the traceback of what the panel raised last
+        self._document = document
+        self._panel: Panel | None = None
         self._pending: Snapshot | None = None
         self._covered = False  # by another tab: Qt takes such a dock for visible
+        self._awake = False
         self._reason = QLabel()
         self._copy = QPushButton("Copy details")
         self._stack = QStackedWidget()
-        self._stack.addWidget(panel)
-        self._stack.addWidget(self._trouble_page())
+        self._blank, self._told = QWidget(), self._trouble_page()
+        self._stack.addWidget(self._blank)
+        self._stack.addWidget(self._told)
         self.setWidget(self._stack)
-        title = DockTitle(panel.TITLE)
+        title = DockTitle(kind.TITLE)
         self.setTitleBarWidget(title)
         title.export.clicked.connect(self._on_export)
         title.maximise.clicked.connect(self._on_maximise)
@@ -142,6 +154,45 @@ class PanelDock(QDockWidget):
         column.addStretch(1)
         return page
 
+    # --- making ----------------------------------------------------------------------------------
+
+    @property
+    def panel(self) -> Panel:
+        """The panel, made now where it was not needed before: most are never looked at, and forms
+        take long to make."""
+        if self._panel is None:
+            self._panel = self.kind(self._document)
+            self._panel.room_asked.connect(self._on_room_asked)
+            self._stack.addWidget(self._panel)
+            if self._stack.currentWidget() is self._blank:
+                self._stack.setCurrentWidget(self._panel)
+        return self._panel
+
+    @property
+    def made(self) -> bool:
+        return self._panel is not None
+
+    def made_panel(self) -> Panel | None:
+        """The panel; None where it can't be made, which is told in its place."""
+        if self._panel is None:
+            self._guarded(lambda: self.panel)
+        return self._panel
+
+    def wake(self) -> None:
+        """From now on make the panel when it is seen, though there is nothing to draw yet: what is
+        seen from the start would hold up the window's first paint."""
+        self._awake = True
+        self._make_seen()
+
+    def _make_seen(self) -> None:
+        if self._awake and self.seen:
+            self.made_panel()
+
+    @property
+    def seen(self) -> bool:
+        """Whether the panel's place is on the screen, and not behind another tab."""
+        return self._stack.isVisible() and not self._covered
+
     # --- drawing ---------------------------------------------------------------------------------
 
     @property
@@ -152,40 +203,47 @@ class PanelDock(QDockWidget):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Draw `snapshot`, or keep it until the panel can be seen."""
         self._pending = snapshot
-        shown = self.panel.isVisible() or self._reason.isVisible()
-        if shown and not self._covered:
+        if self.seen:
             self.draw_pending()
 
     def draw_pending(self) -> None:
         """Draw what has waited, if anything has."""
         snapshot, self._pending = self._pending, None
-        if snapshot is None:
-            return
+        if snapshot is not None:
+            self._guarded(lambda: self.panel.show_snapshot(snapshot))
+
+    def _guarded(self, does: Callable[[], object]) -> None:
+        """Do what the panel does; what it raises is shown in its place."""
         try:
-            self.panel.show_snapshot(snapshot)
+            does()
         except Exception as error:
-            log.exception("panel %s can't draw", self.panel.NAME)
+            log.exception("panel %s can't draw", self.kind.NAME)
             self.trouble = traceback.format_exc()
             self._reason.setText(
-                f"{self.panel.TITLE} can't be drawn: {type(error).__name__}: {error}"
+                f"{self.kind.TITLE} can't be drawn: {type(error).__name__}: {error}"
             )
-            self._stack.setCurrentIndex(1)
+            self._stack.setCurrentWidget(self._told)
         else:
             self.trouble = None
-            self._stack.setCurrentIndex(0)
+            self._stack.setCurrentWidget(self._panel or self._blank)
 
     def _on_visibility(self, visible: bool) -> None:
         self._covered = not visible
         if visible:
             self.draw_pending()
+            self._make_seen()
 
     # --- acting ----------------------------------------------------------------------------------
 
     def _on_export(self) -> None:
-        self.export_asked.emit(self.panel.NAME)
+        self.export_asked.emit(self.kind.NAME)
+
+    def _on_room_asked(self, height: int) -> None:
+        # Its title is over the panel.
+        self.room_asked.emit(self.kind.NAME, height + self.titleBarWidget().sizeHint().height())
 
     def _on_maximise(self) -> None:
-        self.maximise_asked.emit(self.panel.NAME)
+        self.maximise_asked.emit(self.kind.NAME)
 
     def _on_float(self) -> None:
         self.setFloating(not self.isFloating())

@@ -144,7 +144,7 @@ class PromptBar(QWidget):
         if self._document.state.other is None:
             self._document.edit(lambda state: replace(state, other=state.prompt, shown="b"))
         self.other.setFocus()
-        self.other.end(False)
+        self.other.selectAll()  # typing replaces it, an arrow key goes to where a word is changed
 
     def stop_comparing(self) -> None:
         """Take the second prompt away."""

@@ -15,6 +15,8 @@ from PySide6.QtWidgets import (
 
 from circuitview.figures.theme import Theme
 
+_RIM = 24  # pixels beside the words of a button that has just their room
+
 
 class Segment(QPushButton):
     """One of the buttons. Where it is down it is tinted: the style's own shade is hard to see on a
@@ -71,6 +73,13 @@ class Segments(QWidget):
         button = self._group.button(place)
         assert isinstance(button, Segment)
         return button
+
+    def fit(self) -> None:
+        """Give each button just the room of its words, where others need what is left."""
+        for button in self._group.buttons():
+            words = button.fontMetrics().horizontalAdvance(button.text())
+            button.setFixedWidth(words + _RIM)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     @property
     def place(self) -> int:

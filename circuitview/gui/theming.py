@@ -28,8 +28,10 @@ QLineEdit {{
 }}
 QLineEdit:focus {{ border-color: {accent}; }}
 QLineEdit[wrong="true"] {{ border-color: {alarm}; background: {warning}; }}
-QToolButton#model-button {{ padding: 3px 8px; }}
-QToolButton#model-button::menu-indicator {{ image: none; }}
+QToolButton#model-button, QToolButton#menu-button {{ padding: 3px 8px; }}
+QToolButton#file-button {{ padding: 3px 5px; }}
+QToolButton#model-button::menu-indicator, QToolButton#menu-button::menu-indicator,
+QToolButton#file-button::menu-indicator {{ image: none; }}
 QSlider::groove:horizontal {{ height: 4px; background: {faint}; border-radius: 2px; }}
 QSlider::sub-page:horizontal {{ background: {accent}; border-radius: 2px; }}
 QSlider::handle:horizontal {{
@@ -48,7 +50,7 @@ QTreeView {{ selection-background-color: {selection}; selection-color: {text}; }
 
 
 # Orange means "takes away" in every picture; what is wrong has a colour of its own.
-_ALARM = {"light": "#b3261e", "dark": "#ff8a80"}
+ALARM = {"light": "#b3261e", "dark": "#ff8a80"}
 
 
 def style_application(app: QApplication) -> None:
@@ -73,8 +75,8 @@ def dress(window: QWidget, colours: Theme) -> None:
             edge=mix(colours.faint, colours.muted, 0.25),
             accent=colours.accent,
             selection=colours.selection,
-            alarm=_ALARM[colours.name],
-            warning=mix(colours.background, _ALARM[colours.name], 0.1),
+            alarm=ALARM[colours.name],
+            warning=mix(colours.background, ALARM[colours.name], 0.1),
         )
     )
 

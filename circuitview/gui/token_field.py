@@ -1,7 +1,8 @@
 """A field for one token: spaces visible, completed from the vocabulary.
 
 What is typed is looked up while one types; Enter or a choice from the list takes it. Half a word
-that is no token is put back when the field is left, so that nothing is asked by accident.
+that is no token is put back when the field is left, so that nothing is asked by accident; where
+nothing is asked before a button is pressed it is kept, and told.
 """
 
 from PySide6.QtCore import QEvent, QStringListModel, Qt, Signal
@@ -9,19 +10,30 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QWidget
 
 from circuitview.gui.field_marks import mark_wrong
-from circuitview.session.vocabulary import completions, typed_label
+from circuitview.session.vocabulary import completions, typed_label, untyped_label
 
 _ROWS = 14
 
 
 class TokenField(QLineEdit):
-    """Signals: taken(a token's label or text, or "" for none)."""
+    """Signals, each with a token's label, or what was typed where that is none:
+    taken: it is to be asked for; "" for none.
+    kept: the field was left with what is no label.
+    """
 
     taken = Signal(str)
+    kept = Signal(str)
 
-    def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
-        """Args: name: for assistive programs; empty: what an empty field stands for."""
+    def __init__(
+        self, name: str, empty: str, parent: QWidget | None = None, *, keeps: bool = False
+    ) -> None:
+        """Args:
+        name: for assistive programs.
+        empty: what an empty field stands for.
+        keeps: whether what is no token stays when the field is left.
+        """
         super().__init__(parent)
+        self._keeps = keeps
         self.setAccessibleName(name)
         self.setPlaceholderText(empty)
         self.setClearButtonEnabled(True)
@@ -56,6 +68,12 @@ class TokenField(QLineEdit):
                 self.setText(shown)
         mark_wrong(self, False)
 
+    @property
+    def token(self) -> str:
+        """The label in the field; where it is none, what was typed: its spaces are spaces."""
+        text = self.text()
+        return text if text in self._known else untyped_label(text)
+
     def matches(self) -> tuple[str, ...]:
         """What the list offers."""
         return tuple(self._found.stringList())
@@ -88,7 +106,7 @@ class TokenField(QLineEdit):
         self._popup.hide()
         if text != self._shown:
             self._shown = text
-            self.taken.emit(text)
+            self.taken.emit(self.token)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
@@ -96,6 +114,8 @@ class TokenField(QLineEdit):
             return
         if self.text() in self._known or not self.text():
             self._take()
+        elif self._keeps:
+            self.kept.emit(self.token)
         else:
             self.setText(self._shown)
 

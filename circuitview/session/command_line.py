@@ -14,7 +14,8 @@ def command_line(question: Question) -> str:
         words.append("--frozen" if asked.frozen else "--free")
     words += ["--metric", asked.metric]
     if asked.text:
-        words += ["--text", asked.text, "--length", str(asked.length)]
+        words += ["--text", asked.text]
+        words += _given("--length", asked.length)
         words += ["--windows", str(asked.windows)]
     else:
         words += _each("--prompt", asked.prompts)

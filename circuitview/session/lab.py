@@ -5,25 +5,15 @@ worker, and the same question of the same model gives the same numbers. torch is
 something is measured.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path as FilePath
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 from circuitview.core.ablation.metric import MetricName
-from circuitview.core.ablation.sites import (
-    Site,
-    all_heads,
-    each_head,
-    each_mlp,
-    each_order,
-    each_pair,
-    parse_each,
-)
 from circuitview.core.device import DeviceName
-from circuitview.core.names import CircuitviewError, DtypeName, Head
-from circuitview.core.path import Path
+from circuitview.core.names import CircuitviewError, DtypeName
 from circuitview.core.places import find_place
 from circuitview.core.progress import Progress
 
@@ -32,8 +22,6 @@ if TYPE_CHECKING:
     from circuitview.core.ablation.kinds.kind import Kind
     from circuitview.core.ablation.table import AblationTable
     from circuitview.core.model import Model
-    from circuitview.core.recording import Recording
-    from circuitview.core.target import Target
 
 What = Literal["heads", "paths", "orders", "pairs", "mlps", "each-order", "chosen"]
 
@@ -62,7 +50,8 @@ class Question:
         kind, parameters: what is put in their place, by name and value.
         frozen: whether all else is held as recorded.
         prompts: what is run, where `text` is ""; target, versus and dest are of these alone.
-        text: a text file, read in windows of `length` tokens, `windows` at most.
+        text: a text file, read in windows of `length` tokens, `windows` at most; a length of None
+            is 128, or what the model reads where that is less.
         target, versus, dest: of each prompt, as in State; a target of None is each one's own top
             prediction, a dest of None the last position, and versus counts in a difference only.
         prepend_bos: of the prompts, of the windows of a text, and of what a kind reads.
@@ -79,7 +68,7 @@ class Question:
     metric: MetricName = "logit"
     prompts: tuple[str, ...] = ()
     text: str = ""
-    length: int = 128
+    length: int | None = None
     windows: int = 20
     target: str | None = None
     versus: str | None = None
@@ -108,6 +97,8 @@ class Run:
         seconds: how long it took.
         soft_cap: the model's on its logits, before which logits and differences are measured, or
             None.
+        threads: how many shared each sum: with others the last bits differ. None where that is not
+            known.
     """
 
     question: Question
@@ -122,6 +113,7 @@ class Run:
     seconds: float = 0.0
     soft_cap: float | None = None
     donor_hash: str = ""
+    threads: int | None = None
 
 
 def run_question(model: "Model", question: Question) -> Generator[Progress, None, Run]:
@@ -134,12 +126,15 @@ def run_question(model: "Model", question: Question) -> Generator[Progress, None
     Raises:
         CircuitviewError: where something that is asked can't be done; one line.
     """
+    import torch
+
     import circuitview
     from circuitview.core.ablation.by_order import ablate_orders
     from circuitview.core.ablation.lab import ablate
     from circuitview.core.files import read_text
     from circuitview.core.fingerprint import hash_of_model, hash_of_text, hash_of_tokens
     from circuitview.session.expansions import soft_cap
+    from circuitview.session.lab_inputs import cases_of, sites_of
 
     began = perf_counter()
     kind = kind_of(question)
@@ -149,11 +144,11 @@ def run_question(model: "Model", question: Question) -> Generator[Progress, None
     donor = str(dict(question.parameters).get("text", ""))
     donor_hash = hash_of_text(read_text(donor)) if donor else ""
     yield Progress(0, 1)
-    cases = yield from _cases(model, question)
+    cases = yield from cases_of(model, question)
     if question.what == "orders":
         table = yield from ablate_orders(model, cases, metric=question.metric, dtype=question.dtype)
     else:
-        sites = yield from _sites(model, question, cases)
+        sites = yield from sites_of(model, question, cases)
         table = yield from ablate(
             model,
             cases,
@@ -165,7 +160,6 @@ def run_question(model: "Model", question: Question) -> Generator[Progress, None
             seed=question.seed,
             prepend_bos=question.prepend_bos,
         )
-    targets = {str(case.target) for case in cases if case.target is not None}
     return Run(
         question=question,
         table=table,
@@ -174,12 +168,18 @@ def run_question(model: "Model", question: Question) -> Generator[Progress, None
         data_hash=hash_of_tokens(case.prompt.token_ids for case in cases),
         n_tokens=sum(len(case.prompt) for case in cases),
         n_cases=len(cases),
-        target=targets.pop() if len(targets) == 1 else "their own" if targets else "",
+        target=_target_shown(cases),
         version=circuitview.__version__,
         seconds=perf_counter() - began,
         soft_cap=soft_cap(model.config),
         donor_hash=donor_hash,
+        threads=torch.get_num_threads(),
     )
+
+
+def _target_shown(cases: "Sequence[Case]") -> str:
+    targets = {str(case.target) for case in cases if case.target is not None}
+    return targets.pop() if len(targets) == 1 else "their own" if targets else ""
 
 
 def kind_of(question: Question) -> "Kind":
@@ -260,6 +260,8 @@ def difference(first: Run, again: Run) -> str | None:
         )
         if before != after
     ]
+    if first.threads is not None and first.threads != again.threads:
+        reasons.append(f"the number of threads changed ({first.threads}, {again.threads} now)")
     return f"{found}; {' and '.join(reasons) or 'the machine may have changed'}"
 
 
@@ -290,101 +292,3 @@ def _whole_model(named: str) -> str:
     except CircuitviewError:  # gone by now
         return named
     return _whole(named) if place.kind in ("folder", "file") else named
-
-
-def _cases(model: "Model", question: Question) -> "Generator[Progress, None, list[Case]]":
-    """What is run."""
-    from circuitview.core.ablation.cases import case_of, text_cases
-    from circuitview.core.files import read_text
-
-    if question.text:
-        text, length = read_text(question.text), min(question.length, model.config.n_ctx)
-        if not text.strip():
-            raise CircuitviewError(f"{question.text}: the file is empty; name one with text")
-        bos = question.prepend_bos
-        return list(text_cases(model, text, length, question.windows, bos))
-    cases = []
-    for place, text in enumerate(question.prompts):
-        yield Progress(place, len(question.prompts))
-        recording, target = _aimed(model, question, text)
-        cases.append(case_of(recording.prompt, target))
-    return cases
-
-
-def _aimed(model: "Model", question: Question, text: str) -> "tuple[Recording, Target]":
-    from circuitview.core.target import resolve_target
-
-    prompt = model.prompt(text, question.prepend_bos)
-    recording = model.run(prompt, question.dtype)
-    dest = -1 if question.dest is None else question.dest
-    # What is subtracted is no part of any other metric, nor of the contribution beside it.
-    versus = question.versus if question.metric == "difference" else None
-    target = resolve_target(recording, model.tokenizer, question.target, versus, dest)
-    return recording, target
-
-
-def _sites(
-    model: "Model", question: Question, cases: "list[Case]"
-) -> Generator[Progress, None, tuple[Site, ...]]:
-    """What is taken away, one row each."""
-    config = model.config
-    chosen = parse_each(question.chosen)
-    match question.what:
-        case "heads":
-            _require_only(chosen, "heads", "heads")
-            return chosen or each_head(config)
-        case "pairs":
-            heads = [_head(site) for site in chosen] or all_heads(config)
-            if len(heads) < 2:
-                raise CircuitviewError("a pair needs two heads; name another one, or none for all")
-            return each_pair(heads)
-        case "mlps":
-            if config.attn_only:
-                raise CircuitviewError(f"{model.name} has no MLPs; choose heads or paths")
-            _require_only(chosen, "mlps", "MLPs")
-            return chosen or each_mlp(config)
-        case "each-order":
-            return each_order(config)
-        case "paths" if not chosen:
-            return (yield from _largest_paths(model, question, cases))
-        case "paths":
-            # "mlp 0" is a path here, that of the MLP's output to the target.
-            return tuple(_paths_named(text) for text in question.chosen)
-        case _:
-            return chosen
-
-
-def _require_only(sites: tuple[Site, ...], part: str, named: str) -> None:
-    """Pass only sites made of nothing but their `part`."""
-    parts = ("heads", "mlps", "paths", "orders")
-    for site in sites:
-        if any(getattr(site, other) for other in parts if other != part):
-            raise CircuitviewError(f"{site}: not among the {named}; choose what = chosen for it")
-
-
-def _paths_named(text: str) -> Site:
-    labels = [part.strip() for part in text.split("+")]
-    return Site(paths=tuple(Path.parse("token" if one == "direct" else one) for one in labels))
-
-
-def _head(site: Site) -> Head:
-    if len(site.heads) != 1 or str(site) != str(site.heads[0]):
-        raise CircuitviewError(f"{site} is not one head: pairs are of heads")
-    return site.heads[0]
-
-
-def _largest_paths(
-    model: "Model", question: Question, cases: "list[Case]"
-) -> Generator[Progress, None, tuple[Site, ...]]:
-    """The largest paths of the first prompt, one row each."""
-    from circuitview.core.expansion import expansion_steps
-
-    target = cases[0].target
-    if target is None:
-        raise CircuitviewError(
-            "the largest paths are those of a prompt's target: name the paths to measure on a text"
-        )
-    recording = model.run(cases[0].prompt, question.dtype)
-    expansion = yield from expansion_steps(recording, target, listed=max(question.most, 1))
-    expansion.require_balance()
-    return tuple(Site(paths=(term.path,)) for term in expansion.terms[: question.most])

@@ -1,8 +1,10 @@
 """Why a question can't be asked, known before anything runs, and how many runs it takes.
 
-Only what follows from the question and the model's sizes; what a tokenizer or a text has to say
-comes when it runs. Nothing heavy.
+Only what follows from the question, the model's sizes and whether a file is there; what a tokenizer
+or the text itself has to say comes when it runs. Nothing heavy.
 """
+
+from pathlib import Path as FilePath
 
 from circuitview.core.ablation.sites import Site, parse_each
 from circuitview.core.config import ModelConfig
@@ -14,7 +16,7 @@ _ONLY_HEADS = "only heads have a pattern: choose each head, pairs, or another ki
 
 def reason_against(question: Question, config: ModelConfig) -> str | None:
     """Why `question` can't be run on a model of `config`, in one line; None where it can."""
-    reasons = (_about_cases, _about_sites, _about_kind, _about_metric)
+    reasons = (_about_cases, _about_sites, _about_kind, _about_metric, _about_files)
     found = (reason(question, config) for reason in reasons)
     return next((text for text in found if text is not None), None)
 
@@ -92,3 +94,26 @@ def _about_metric(question: Question, _config: ModelConfig) -> str | None:
     if question.metric == "difference" and (question.text or question.versus is None):
         return "a logit difference needs two tokens: name the one to subtract, or measure the logit"
     return None
+
+
+def _about_files(question: Question, config: ModelConfig) -> str | None:
+    if question.text and question.length is not None and question.length > config.n_ctx:
+        return (
+            f"windows of {question.length:,} tokens: the model reads up to {config.n_ctx:,}; "
+            "choose as many or fewer"
+        )
+    read = str(dict(question.parameters).get("text", ""))
+    for path, reader in ((question.text, ""), (read, f" for {question.kind} to read")):
+        if path and (trouble := _trouble_with(path)):
+            return f"{path}: {trouble}; name a text file{reader}"
+    return None
+
+
+def _trouble_with(path: str) -> str | None:
+    """Why there is nothing to read at `path`; None where there may be."""
+    try:
+        if FilePath(path).is_dir():
+            return "a folder"
+        return None if FilePath(path).exists() else "no such file"
+    except (OSError, ValueError) as error:  # the latter: a NUL in the name
+        return getattr(error, "strerror", None) or "no name of a file"

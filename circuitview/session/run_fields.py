@@ -19,6 +19,7 @@ from circuitview.session.lab import Question
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import AblationTable, OrderRow, Row
 
+MOST_THREADS = 4096  # that a run is believed to have had
 # JSON has no numbers for these.
 NonFinite = Literal["nan", "inf", "-inf"]
 Number = float | NonFinite
@@ -74,6 +75,7 @@ class SavedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     clean: Number
     rows: tuple[SavedRow, ...]
     values_sha256: str
+    threads: int | None = None
 
 
 @cache
@@ -135,6 +137,8 @@ def table_of(
         raise CircuitviewError(f"measured {saved.metric}, asked for {question.metric}")
     if not saved.rows:
         raise CircuitviewError("it has no rows")
+    if saved.threads is not None and not 1 <= saved.threads <= MOST_THREADS:
+        raise CircuitviewError(f"{saved.threads} threads can't have measured it")
     if saved.frozen != (question.frozen or question.what == "orders"):
         raise CircuitviewError("frozen is not what was asked for")
     for row in saved.rows:

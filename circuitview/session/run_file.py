@@ -9,7 +9,7 @@ every array its shape, and the arrays are those that run.json was written with.
 import hashlib
 import os
 import shutil
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -125,6 +125,7 @@ def _encoded(run: Run, digest: str) -> bytes:
         clean=saved_number(table.clean),
         rows=tuple(saved_row(row) for row in table.rows),
         values_sha256=digest,
+        threads=run.threads,
     )
     return msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n"
 
@@ -149,7 +150,7 @@ def open_run(folder: FilePath | str) -> Run:
     except CircuitviewError as error:
         raise CircuitviewError(f"{path}: {error}; {_AGAIN}") from None
     return Run(
-        question=question,
+        question=_as_it_was_cut(question, saved),
         table=table,
         model_name=saved.model_name,
         model_hash=saved.model_hash,
@@ -161,7 +162,16 @@ def open_run(folder: FilePath | str) -> Run:
         version=saved.version,
         seconds=float(saved.seconds),
         soft_cap=None if saved.soft_cap is None else float(saved.soft_cap),
+        threads=saved.threads,
     )
+
+
+def _as_it_was_cut(question: Question, saved: SavedRun) -> Question:
+    """`question` with the length that its windows had: once a longer one was cut without a word,
+    and now it is refused."""
+    each, over = divmod(saved.n_tokens, saved.n_cases)
+    cut = question.text and question.length is not None and each < question.length and not over
+    return replace(question, length=each) if cut else question
 
 
 def _bytes_of(path: FilePath) -> bytes:

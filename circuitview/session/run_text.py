@@ -15,6 +15,15 @@ from typing import TYPE_CHECKING, Any
 from circuitview.core.ablation.metric import METRICS
 from circuitview.session import numbers
 from circuitview.session.lab import WHATS, Question, Run
+from circuitview.session.run_words import (
+    ABLATED,
+    CONTRIBUTION,
+    EFFECT,
+    REMOVED,
+    UP_TO,
+    draws,
+    measured_words,
+)
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import OrderRow, Row
@@ -104,7 +113,7 @@ def as_table(run: Run) -> str:
     cells = [[_written(column, getattr(row, column.key)) for column in columns] for row in rows]
     titles = [column.title for column in columns]
     widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
-    first = "paths up to" if run.question.what == "orders" else "without"
+    first = UP_TO if run.question.what == "orders" else REMOVED
     names = [str(row.site) for row in rows]
     name_width = max(map(len, [first, *names]))
 
@@ -117,10 +126,10 @@ def as_table(run: Run) -> str:
 
 
 def _columns(run: Run) -> list[_Column]:
-    contribution = _Column("contribution", "contribution", _signed)
-    effect = [_Column("effect", "effect", _signed), _Column("stderr", "±", _error)]
+    contribution = _Column("contribution", CONTRIBUTION, _signed)
+    effect = [_Column("effect", EFFECT, _signed), _Column("stderr", "±", _error)]
     if run.question.what != "orders":
-        return [contribution, *effect, _Column("value", run.table.metric, _plain)]
+        return [contribution, *effect, _Column("value", ABLATED, _plain)]
     return [
         _Column("value", run.table.metric, _plain),
         *effect,
@@ -161,8 +170,21 @@ def heading(run: Run) -> list[str]:
     return [
         f"{run.model_name}: {_data(run)}",
         f"{taken(run.question)}; {held(table.frozen)}; {run.question.dtype}",
-        f"{target}{metric.title}{cap}: clean {_plain(table.clean)}{unit}{over}",
+        f"{target}{measured_words(run.question)}{cap}: clean {_plain(table.clean)}{unit}{over}",
+        *_about_contributions(run),
     ]
+
+
+def _about_contributions(run: Run) -> list[str]:
+    """What is easily taken amiss in that column, where there is one."""
+    if all(row.contribution is None for row in run.table.rows):
+        return []
+    notes = []
+    if run.question.text:
+        notes.append("to the logits of the next tokens, their mean")
+    if run.question.what == "orders":
+        notes.append("that of order 0 leaves out b_U, which its value holds")
+    return [f"{CONTRIBUTION} (logits): {'; '.join(notes)}"] if notes else []
 
 
 def _data(run: Run) -> str:
@@ -185,7 +207,7 @@ def taken(question: Question) -> str:
     if question.what == "orders":
         return "paths of up to n heads, all others left out"
     settings = [f"{name} = {value}" for name, value in question.parameters if value != ""]
-    if question.kind == "resample":
+    if draws(question):
         settings.append(f"seed = {question.seed}")
     said = f" ({', '.join(settings)})" if settings else ""
     return f"{WHATS[question.what]}, {question.kind}{said}"

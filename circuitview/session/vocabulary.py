@@ -10,6 +10,11 @@ def typed_label(text: str) -> str:
     return text.replace(" ", SPACE).replace("\n", "↵").replace("\t", "⇥")
 
 
+def untyped_label(label: str) -> str:
+    """What was typed, where typed_label made `label` of it."""
+    return label.replace(SPACE, " ").replace("↵", "\n").replace("⇥", "\t")
+
+
 def completions(labels: Sequence[str], typed: str, limit: int = 50) -> tuple[str, ...]:
     """The labels that hold `typed`: itself, itself after a space, those that begin so, the rest.
 

@@ -17,7 +17,7 @@ from typing import get_args
 import pytest
 
 from circuitview.cli import waiting
-from circuitview.cli.ablate import SETTINGS, KindName
+from circuitview.cli.ablate_options import SETTINGS, KindName
 from circuitview.core.ablation.kinds import kinds
 from circuitview.core.progress import Progress
 from tests.cli.calling import PROMPT, process
@@ -108,6 +108,15 @@ def test_settings_reach_their_kind(measured, text):
     assert max(abs(row["effect"]) for row in own["rows"]) < 1e-5
 
 
+def test_usual_window_is_as_long_as_the_model_reads(measured, text):
+    """Asked for nothing, a model that reads 24 tokens gets windows of 24."""
+    found = measured("--text", text, "--windows", 2)
+    assert found["n_tokens"] == 2 * 24
+    usual = measured("--prompt", PROMPT, "--with", "mean", "--set", f"text={text}")
+    asked = ["--prompt", PROMPT, "--with", "mean", "--set", f"text={text}", "--set", "length=24"]
+    assert measured(*asked)["rows"] == usual["rows"]
+
+
 def test_pairs_and_orders_have_their_rows(measured, text):
     pairs = measured("--prompt", PROMPT, "--what", "pairs", "--only", "0.0", "--only", "1.1")
     assert [row["what"] for row in pairs["rows"]] == ["0.0", "1.1", "0.0 + 1.1"]
@@ -146,34 +155,9 @@ def test_csv_and_table_say_the_same(call, bundle, measured):
         assert cells[1] == pytest.approx(row["effect"], abs=5.1e-5)  # four digits are shown
 
 
-def test_saved_run_is_repeated_equal(call, bundle, text, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    asked = ["ablate", bundle, "--text", text.name, "--length", 8, "--with", "resample"]
-    code, out, err = call(*asked, "--seed", 5, "--save", "kept", "--format", "json")
-    assert (code, err) == (0, "")
-    assert sorted(path.name for path in Path("kept").iterdir()) == [
-        "run.json",
-        "values.safetensors",
-    ]
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    code, again, err = call("repeat", tmp_path / "kept", "--format", "json")
-    assert code == 0
-    assert "every number is equal, bit by bit" in err
-    assert err.count("\n") == 1
-    assert json.loads(again)["rows"] == json.loads(out)["rows"]
-
-
-def test_repeated_run_that_differs_says_why(call, bundle, text, tmp_path):
-    asked = ["ablate", bundle, "--text", text, "--length", 8, "--windows", 2]
-    call(*asked, "--save", tmp_path / "kept")
-    text.write_text("so green I like tea, drink. " * 20, encoding="utf-8")
-    code, out, err = call("repeat", tmp_path / "kept")
-    assert code == 1
-    assert "what is run changed" in err
-    assert "the largest difference is" in err
-    assert "each head, zero" in out
+def test_help_says_what_resampling_needs(call):
+    said = " ".join(call("ablate", "--help")[1].split())
+    assert "A single prompt can't be drawn from: name another one, or a text" in said
 
 
 def test_settings_in_the_help_are_the_kinds_own():
@@ -216,12 +200,17 @@ CASES = {
     "short text": ([*TEXT[:3], "{tmp}/short.txt"], "shorter windows"),
     "text not UTF-8": ([*TEXT[:3], "{tmp}/bytes.txt"], "bytes.txt: not UTF-8 text"),
     "no windows": ([*TEXT, "--windows", "0"], "--windows"),
-    "window of one": ([*TEXT[:5], "1"], "--length"),
+    "window of one": ([*TEXT[:5], "1"], "'--length': choose 2 or more (see"),
+    "window beyond the context": ([*TEXT[:5], "25"], "25 tokens: the model reads up to 24"),
+    "mean beyond the context": (
+        [*ONE, "--with", "mean", "--set", "text={tmp}/text.txt", "--set", "length=25"],
+        "25 tokens: the model reads up to 24",
+    ),
     "windows of a prompt": ([*ONE, "--windows", "3"], "--windows goes with --text"),
     "length of a prompt": ([*ONE, "--length", "8"], "--length goes with --text"),
     "target of a text": ([*TEXT, "--target", " tea"], "--target goes with --prompt"),
     "dest of a text": ([*TEXT, "--dest", "3"], "--dest goes with --prompt"),
-    "unknown what": ([*ONE, "--what", "neurons"], "--what"),
+    "unknown what": ([*ONE, "--what", "neurons"], "'--what': 'neurons' is not"),
     "unknown kind": ([*ONE, "--with", "noise"], "--with"),
     "unknown metric": ([*ONE, "--metric", "accuracy"], "--metric"),
     "unknown format": ([*ONE, "--format", "xml"], "--format"),
@@ -253,7 +242,23 @@ CASES = {
     "dest too large": ([*ONE, "--dest", "99"], "dest 99 is out of range"),
     "dest too small": ([*ONE, "--dest", "-99"], "dest -99 is out of range"),
     "dest out of one prompt": ([*ONE, "--prompt", "so", "--dest", "4"], "dest 4 is out of range"),
-    "seed negative": ([*ONE, "--seed", "-1"], "--seed"),
+    "seed negative": ([*ONE, "--seed", "-1"], "'--seed': choose 0 or more (see"),
+    "seed no number": ([*ONE, "--seed", "x"], "'--seed': give a whole number (see"),
+    "most too many": ([*ONE, "--most", "9999999"], "'--most': choose 100000 or less (see"),
+    "path without a source": ([*ONE, "--only", "0.1>1.0"], "write token > 0.3 > 1.4"),
+    "path without a source, of paths": (
+        [*ONE, "--what", "paths", "--only", "0.1 > 1.0"], "does not say where the path starts",
+    ),
+    "figure of no format": ([*ONE, "--figure", "{tmp}/a.gif"], "end it in .svg, .pdf or .png"),
+    "figure without an ending": ([*ONE, "--figure", "{tmp}/a"], "end it in .svg, .pdf or .png"),
+    "figure in no folder": ([*ONE, "--figure", "{tmp}/none/a.svg"], "there is no such folder"),
+    "figure on a folder": ([*ONE, "--figure", "{tmp}/folder.svg"], "is a folder; name a file"),
+    "figure of no size": ([*ONE, "--figure", "{tmp}/a.svg", "--size", "9x9"], "not WIDTHxHEIGHT"),
+    "figure too large": (
+        [*ONE, "--figure", "{tmp}/a.png", "--size", "8000x800", "--scale", "4"], "is not possible",
+    ),
+    "size of no figure": ([*ONE, "--size", "800x600"], "--size goes with --figure FILE"),
+    "paper of no figure": ([*ONE, "--transparent"], "--transparent goes with --figure FILE"),
     "pattern of paths": ([*ONE, "--what", "paths", "--with", "pattern"], "only heads have a"),
     "nothing to draw from": ([*ONE, "--with", "resample"], "nothing to resample from"),
     "lengths that differ": (
@@ -292,6 +297,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input_gets_one_line_and_exit_code_2(name, call, bundle, tmp_path, text):
+    (tmp_path / "folder.svg").mkdir()
     (tmp_path / "empty.txt").write_text(" \n")
     (tmp_path / "short.txt").write_text("so")
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\x00")

@@ -136,6 +136,16 @@ def test_listed_terms_are_the_largest_first(call, bundle):
     assert facts(call, bundle, "--prompt", PROMPT, "--top", 4)["terms"] == whole[:4]
 
 
+def test_list_below_what_is_listed_anyway_is_told(call, bundle):
+    """It did nothing, and said nothing, on a model whose paths are all listed."""
+    asked = ["paths", bundle, "--prompt", PROMPT]
+    _, out, err = call(*asked, "--list", 3)
+    assert out == call(*asked)[1]
+    assert "--list 3 changes nothing: where there are no more than 5,000 paths all are" in err
+    assert len(err.splitlines()) == 1
+    assert call(*asked, "--list", 3000)[2] == ""
+
+
 def test_deep_model_counts_what_it_does_not_list(call, deep_bundle):
     answer = facts(call, deep_bundle, "--prompt", PROMPT, "--top", 1000)
     # From token and position 9^4 chains each; from the bias of layer l, 9^(3 − l).

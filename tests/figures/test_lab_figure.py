@@ -125,7 +125,7 @@ def test_the_table_says_what_the_rows_say():
     figure = drawn(head_rows()[:1])
     row = head_rows()[0]
     written = texts(named(figure, "table").items)
-    assert written[:5] == ("removed", "contribution", "effect", "± s.e.", "without")
+    assert written[:5] == ("removed", "contribution", "effect", "± s.e.", "ablated")
     assert f"{row.stderr:.2f}" in written
     assert f"{row.value:.2f}" in written
     assert written[-2:] == ("clean", "6.14")
@@ -166,3 +166,9 @@ def test_points_are_only_of_rows_with_a_contribution():
     rows = [replace(head_rows()[0], contribution=None), *head_rows()[1:3]]
     assert [point.label for point in lab_points(rows, "logit")] == ["0.1", "0.2"]
     require_sound(drawn(rows), (1280, 720))
+
+
+def test_axis_of_a_text_says_that_contributions_are_to_its_next_tokens():
+    words = "contribution to the next tokens, mean (logits)"
+    assert words in texts(drawn(head_rows(), metric="loss", of_text=True))
+    assert words not in texts(drawn(head_rows(), metric="loss"))

@@ -74,6 +74,16 @@ def test_key_and_lists_stand_clear_of_the_cells(size):
                 assert not met or left < item.x, (item, met)
 
 
+@pytest.mark.parametrize("size", [(345, 215), (260, 215), (345, 400)])
+def test_in_little_room_the_key_gives_up_words_before_the_cells_vanish(size):
+    """Cells of half a pixel stood under three lines of words."""
+    figure = drawn(pair_rows(2, 4), size)
+    square = cell(figure, "0.1 + 1.2").items[0]
+    assert square.width * 8 > 0.3 * min(size)  # half of what a picture of cells alone has
+    assert any(group.id == "colour-bar" for group in groups(figure))
+    require_sound(figure, size)
+
+
 @pytest.mark.parametrize("count", [24, 48])
 def test_labels_are_thinned_only_where_heads_are_many(count):
     figure = drawn(pair_rows(2, count // 2), (960, 540))

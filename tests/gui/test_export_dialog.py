@@ -27,6 +27,7 @@ def choose(dialog, path=None, **choices):
     }
     for name, key in choices.items():
         boxes[name].setCurrentIndex(boxes[name].findData(key))
+        boxes[name].activated.emit(boxes[name].currentIndex())
     if path is not None:
         dialog.path.setText(str(path))
         dialog.path.textEdited.emit(str(path))
@@ -92,7 +93,7 @@ def test_table_is_written_as_csv_and_refused_where_there_is_none(qtbot, dialog, 
     choose(dialog, what="counting", format="csv")
     dialog.export()
     assert (tmp_path / "picture.csv").read_text() == f"prompt\n{PROMPT}\n"
-    choose(dialog, what="silent", path=tmp_path / "none.csv")
+    choose(dialog, what="silent", format="csv", path=tmp_path / "none.csv")
     qtbot.waitUntil(lambda: "no table" in dialog.message.text())
     dialog.export()
     assert "no table" in dialog.message.text()
@@ -159,3 +160,20 @@ def test_preview_shows_the_picture_and_says_where_drawing_fails(qtbot, dialog, w
 def test_copy_picture_in_the_menu_takes_the_diagram_as_on_screen(window):
     window.menus.actions_by_name["Copy picture"].trigger()
     assert QGuiApplication.clipboard().mimeData().hasImage()
+
+
+def test_a_panel_without_a_table_is_offered_as_a_drawing_though_numbers_were_written_last(
+    window, dialog, tmp_path
+):
+    choose(dialog, what="counting", format="csv", path=tmp_path / "numbers.csv")
+    dialog.export()
+    dialog.close()
+    window.export("silent")
+    again = window._dialog
+    assert again.format.currentData() == "svg"
+    assert again.job().file_name().endswith("silent.svg")
+    choose(again, what="counting")
+    assert again.format.currentData() == "csv"  # here it can be had
+    choose(again, what="diagram")
+    assert again.format.currentData() == "svg"
+    again.close()

@@ -348,7 +348,7 @@ def test_real_panels_draw_two_prompts_in_turn(qtbot, make_window, document):
 def test_copied_picture_is_the_screens_whatever_was_exported_last(window, store):
     last = ExportChoices(theme="dark", transparent=True, size="slide", scale=1.0)
     store.change(lambda settings: msgspec.structs.replace(settings, export=last))
-    window.copy_picture()
+    window.copying.picture()
     picture = QGuiApplication.clipboard().image()
     assert picture.width() == window.diagram.width()
     assert picture.pixelColor(2, 2).name() == LIGHT.background

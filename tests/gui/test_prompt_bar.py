@@ -188,3 +188,10 @@ def test_escape_puts_back_what_was_asked(qtbot, field):
     qtbot.keyClicks(field, "st")
     qtbot.keyClick(field, Qt.Key.Key_Escape)
     assert field.text() == "␣tea"
+
+
+def test_a_second_prompt_is_opened_with_all_of_it_selected_to_be_typed_over(qtbot, bar, document):
+    bar.activateWindow()
+    bar.compare()
+    qtbot.waitUntil(lambda: not document.computing, timeout=WAIT)
+    assert bar.other.text() == bar.other.selectedText() == PROMPT

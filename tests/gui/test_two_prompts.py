@@ -10,6 +10,8 @@ from circuitview.core.model import NativeModel
 from circuitview.figures.figure import texts
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.dock_host import find_panels
+from circuitview.gui.export_job import ExportJob
+from circuitview.session.settings import ExportChoices
 from tests.gui.conftest import PROMPT, WAIT, ask
 
 OTHER = "I like green cat , so I drink green"
@@ -259,6 +261,20 @@ def test_freezing_beside_a_difference_is_of_a(qtbot, two):
     panel.show_snapshot(two.document.snapshot)
     assert panel.form.question().about.prompt == PROMPT
     assert not any("→" in panel.form.position.itemText(src) for src in range(10))
+
+
+def test_the_file_of_what_was_found_on_a_bears_its_name(qtbot, two):
+    """It was named after B − A, which was never run."""
+    click(qtbot, two, 2)
+    panel = two.host.docks["freezing"].panel
+    panel.show_snapshot(two.document.snapshot)
+    job = ExportJob(panel, two.document.snapshot, ExportChoices())
+    assert job.file_name() == "i-like-green-tea-so-freezing.svg"
+    panel.run()
+    qtbot.waitUntil(lambda: "linearity" in panel.answers, timeout=WAIT)
+    click(qtbot, two, 1)
+    later = ExportJob(panel, two.document.snapshot, ExportChoices())
+    assert later.file_name() == job.file_name()  # the answer is still that of A
 
 
 def test_what_is_found_on_a_prompt_stays_of_it_when_another_comes_and_goes(qtbot, two):

@@ -34,6 +34,7 @@ QUESTIONS = {
         kind="mean",
         parameters=(("text", "other.txt"), ("length", 12)),
     ),
+    "text of usual length": replace(PLAIN, prompts=(), text="a book.txt", metric="loss"),
     "resampled": replace(
         PLAIN, kind="resample", parameters=(("prompt", " I drink a = b"),), seed=12, device="cuda"
     ),

@@ -68,6 +68,27 @@ def test_run_is_read_back_equal_bit_by_bit(name, tmp_path):
     require_same(run, open_run(tmp_path / "run" / "run.json"))
 
 
+def test_a_run_whose_windows_were_cut_says_how_long_they_are(run, tmp_path):
+    """Once a length beyond the context was cut without a word; now repeating would refuse it."""
+    asked = replace(run.question, prompts=(), text="a.txt", length=128)
+    save_run(replace(run, question=asked), tmp_path / "run")
+    assert (run.n_tokens, run.n_cases) == (14, 2)
+    assert open_run(tmp_path / "run").question.length == 7
+    usual = replace(run, question=replace(asked, length=None))
+    save_run(usual, tmp_path / "usual")
+    assert open_run(tmp_path / "usual").question.length is None
+
+
+def test_a_run_that_knows_nothing_of_threads_still_opens(saved):
+    written = json.loads((saved / "run.json").read_text())
+    del written["threads"]
+    (saved / "run.json").write_text(json.dumps(written))
+    assert open_run(saved).threads is None
+    (saved / "run.json").write_text(json.dumps(written | {"threads": 0}))
+    with pytest.raises(CircuitviewError, match="0 threads"):
+        open_run(saved)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 5e-324, 0.1 + 0.2, -0.0])
 def test_any_number_is_read_back(run, tmp_path, value):
     values = np.array([[value]])

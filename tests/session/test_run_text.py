@@ -74,7 +74,7 @@ def test_csv_reads_back_as_the_json(name, request):
 def test_table_has_aligned_columns(heads):
     *_, empty, title, first, second, _, _ = as_table(heads).splitlines()
     assert empty == ""
-    assert title.split() == ["without", "contribution", "effect", "±", "logit"]
+    assert title.split() == ["removed", "contribution", "effect", "±", "ablated"]
     assert first.startswith("0.0 ")
     assert len(title) == len(first) == len(second)
     row = heads.table.rows[0]
@@ -87,7 +87,7 @@ def test_table_has_aligned_columns(heads):
 def test_table_leaves_out_what_nothing_is_known_of(heads):
     rows = tuple(replace(row, contribution=None, stderr=None) for row in heads.table.rows)
     table = as_table(replace(heads, table=replace(heads.table, rows=rows)))
-    assert table.splitlines()[-5].split() == ["without", "effect", "logit"]
+    assert table.splitlines()[-5].split() == ["removed", "effect", "ablated"]
 
 
 def test_table_of_orders_shows_margins_and_errors(orders):
@@ -110,3 +110,25 @@ def test_heading_says_what_was_done(heads, orders):
     assert "at dest 1" in as_table(many)
     text = replace(heads, question=replace(HEADS, text="some/a.txt"))
     assert f"{MODEL}: a.txt, 2 windows of 7 tokens" in as_table(text)
+    assert "next-token logit: clean" in as_table(text)
+    assert "contribution (logits): to the logits of the next tokens, their mean\n" in as_table(text)
+    assert "contribution (logits)" not in shown
+
+
+def test_orders_say_that_the_constant_is_in_the_value_alone(orders):
+    note = "contribution (logits): that of order 0 leaves out b_U, which its value holds\n"
+    assert note in as_table(orders)
+    rows = tuple(replace(row, contribution=None) for row in orders.table.rows)
+    assert "b_U" not in as_table(replace(orders, table=replace(orders.table, rows=rows)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "drawn"), [((), True), ((("text", "a.txt"),), True), ((("prompt", "a"),), False)]
+)
+def test_the_seed_is_told_only_where_something_is_drawn(heads, parameters, drawn):
+    """resample prompt=… printed "seed = 0", though nothing was drawn."""
+    asked = replace(HEADS, kind="resample", parameters=parameters)
+    run = replace(heads, question=asked)
+    assert ("seed = 0" in as_table(run)) == drawn
+    assert as_json(run)["seed"] == 0
+    assert "seed" not in as_table(replace(heads, question=HEADS))

@@ -1,10 +1,13 @@
 """Ablation: a laboratory. What is taken away, what that does, beside what the books say."""
 
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QResizeEvent
+from pathlib import Path as FilePath
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QHBoxLayout,
+    QLabel,
     QSizePolicy,
     QStackedWidget,
     QVBoxLayout,
@@ -17,7 +20,6 @@ from circuitview.figures.figure import Figure
 from circuitview.figures.scatter import scatter_figure
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.document import Document
-from circuitview.gui.elided_label import ElidedLabel
 from circuitview.gui.lab_figures import run_figure
 from circuitview.gui.lab_form import LabForm
 from circuitview.gui.lab_match import same_model, same_question, site_of
@@ -34,9 +36,11 @@ from circuitview.session.state import Snapshot
 _ASK, _RUNS, _RESULT = range(3)
 _PAGES = ("Ask", "Runs", "Result")
 _PAGE_HINTS = ("what is to be measured", "what runs, waits and has ended", "table and plot")
-_WIDE = 560  # pixels; from here on the results stand beside the form
+_WIDE = 740  # pixels; from here on the results stand beside the form
 _TALL = 560  # pixels; from here on they stand under it
-_LOW = 150  # pixels; below, one of the pages has all the room
+_LOW = 220  # pixels; below, one of the pages has all the room
+_ROOM = 13  # lines: nine rows of the table, its header, what is over it, and the rims
+_LINE = 5  # pixels that a row has beside its text
 _ANY = 16_777_215  # pixels: Qt's own limit
 _NAMES = ("contribution", "effect", "value", "stderr", "n")  # as in the command line's CSV
 _ORDER_NAMES = (*_NAMES[:-1], "marginal", "marginal_stderr", "n")
@@ -66,26 +70,32 @@ class AblationPanel(Panel):
         self.stack = QStackedWidget()
         self.stack.addWidget(self.form)
         self.stack.addWidget(self.runs)
-        self.told = ElidedLabel()  # what is shown, where there is no room for it over the table
-        top = QHBoxLayout()
-        top.setSpacing(6)
-        top.addWidget(self.pages)
-        top.addWidget(self.told, 1)
-        top.addWidget(self.form.run_button)
+        self.why = QLabel()  # what the form asks can't be run
+        self.why.setTextFormat(Qt.TextFormat.PlainText)
+        self.why.setWordWrap(True)
+        self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.why.setForegroundRole(QPalette.ColorRole.Link)
+        self._top = QHBoxLayout()
+        self._top.setSpacing(5)
+        self._top.addWidget(self.pages)
+        self._top.addStretch()
+        self._top.addWidget(self.form.run_button)
         self.menu = LabMenu(document, self)
-        top.addWidget(self.menu.button)
+        self._top.addWidget(self.menu.button)
         self.side = QWidget()
         column = QVBoxLayout(self.side)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        column.addLayout(top)
+        column.addLayout(self._top)
         column.addWidget(self.stack, 1)
+        column.addWidget(self.why)
         self._layout = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._layout.setContentsMargins(6, 6, 6, 6)
         self._layout.setSpacing(8)
         self._layout.addWidget(self.side)
         self._layout.addWidget(self.results, 1)
         self.form.asked.connect(self._run)
+        self.form.judged.connect(self._tell_why)
         self.runs.picked.connect(self._show_run)
         self.queue.changed.connect(self._on_changed)
         self.queue.listed.connect(self._count)
@@ -101,23 +111,24 @@ class AblationPanel(Panel):
         self.form.show_snapshot(snapshot)
         self.pages.show_choice(self._page, theme(snapshot.state.theme))
         self.results.show_snapshot(snapshot)
-        self._tell()
+
+    def _tell_why(self, reason: str) -> None:
+        """Why Run can't be pressed, under the fields: a tool tip alone is hard to find."""
+        known = self._snapshot.results.model is not None
+        self.why.setText(reason if known else "")
+        self._show_why()
+
+    def _show_why(self) -> None:
+        self.why.setVisible(bool(self.why.text()) and self._page == _ASK)
 
     def _on_changed(self, entry: LabRun) -> None:
         self._count()
         if entry is self.results.entry:
             self.results.advance()
-            self._tell()
 
     def _show_run(self, entry: LabRun | None) -> None:
         self.results.show_entry(entry)
         self.document.effects.look_at(entry)
-        self._tell()
-
-    def _tell(self) -> None:
-        """Beside the buttons, what the results are of, where they have all the room."""
-        alone = self._page == _RESULT and not self.results.words_above
-        self.told.setText(self.results.told if alone else "")
 
     @property
     def shown_run(self) -> LabRun | None:
@@ -127,11 +138,16 @@ class AblationPanel(Panel):
     def show_run(self, entry: LabRun) -> None:
         """Show the results of a run that is listed."""
         self.runs.choose(entry)
+        self._turn_to_results()
+
+    def _turn_to_results(self) -> None:
+        self.room_asked.emit(_ROOM * (self.fontMetrics().lineSpacing() + _LINE))
         self._turn_to(_RUNS if self._both_shown else _RESULT)
 
     def _count(self) -> None:
         n = len(self.queue.runs)
         self.pages.button(_RUNS).setText(f"Runs {n}" if n else "Runs")
+        self.pages.fit()
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -142,9 +158,8 @@ class AblationPanel(Panel):
     def _run(self, question: Question, model_name: str) -> None:
         entry = self.queue.submit(question, model_name)
         if not self._working_before(entry):
-            self.show_run(entry)
-            return
-        self._turn_to(_RUNS if self._both_shown else _RESULT)
+            self.runs.choose(entry)
+        self._turn_to_results()
 
     def _working_before(self, entry: LabRun) -> bool:
         """Whether another run goes on, whose results are being watched."""
@@ -197,8 +212,9 @@ class AblationPanel(Panel):
         if self._page != _RESULT:
             self.stack.setCurrentIndex(self._page)
         self.stack.setVisible(self._page != _RESULT)
+        self._show_why()
         self.results.setVisible(both or self._page == _RESULT)
-        self.results.show_words_above(both or self.height() >= _LOW)
+        self._place_head(both)
         share, least, most = _SIDE
         side = min(max(int(share * self.width()), least), most)
         self.side.setMaximumWidth(side if beside else _ANY)
@@ -208,7 +224,16 @@ class AblationPanel(Panel):
         alone = self._page == _RESULT
         self.side.setSizePolicy(_GROWS, _FIXED if alone else _GROWS)
         self._layout.setStretch(0, 0 if alone or both else 1)
-        self._tell()
+
+    def _place_head(self, both: bool) -> None:
+        """What the results are of: over them, or, where they have the page, among the buttons."""
+        head = self.results.head
+        if both:
+            self.results.take_head()
+        elif head.parentWidget() is not self.side:
+            self._top.insertWidget(1, head, 1)
+        self.results.switches.show_compact(not both)
+        head.setVisible(both or self._page == _RESULT)
 
     # --- export ----------------------------------------------------------------------------------
 
@@ -228,6 +253,14 @@ class AblationPanel(Panel):
             former=not same_question(entry.question, snapshot),
             pairs=self.results.switches.value,
         )
+
+    def subject(self, snapshot: Snapshot) -> str:
+        """What was run, which need not be what is open now."""
+        entry = self.results.entry
+        if entry is None:
+            return snapshot.alone.prompt
+        asked = entry.question
+        return FilePath(asked.text).stem if asked.text else " ".join(asked.prompts[:1])
 
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - Panel's signature
         """The rows of the run that is shown, in the order of the table."""

@@ -25,6 +25,7 @@ from circuitview.figures.freezing.finding import finding_figure, height_for
 from circuitview.figures.heading import heading
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.document import Document
+from circuitview.gui.field_marks import mark_wrong
 from circuitview.gui.figure_view import FigureView
 from circuitview.gui.freezing_form import FreezingForm, subject_of
 from circuitview.gui.jobs import Failure, Job, JobProgress
@@ -52,6 +53,7 @@ _WIDE = 560  # pixels; from here on the figure stands beside the fields
 _SIDE = 0.32, 250, 340  # share of the width for the fields, and its least and most pixels
 _LEAST = 320  # pixels across a figure; in less room it is drawn smaller
 _RIM = 12  # pixels that the view adds above and below
+_ROOM = 17  # lines: for most of a figure
 _SMALLEST = 240, 120  # pixels
 _ANY = 16_777_215  # pixels: Qt's own limit
 
@@ -80,12 +82,15 @@ class FreezingPanel(Panel):
         self.answers: dict[Experiment, Answered] = {}
         self._failures: dict[Experiment, str] = {}
         self._job: Job | None = None
+        self._looking: Job | None = None  # whether what was typed is a token
         self._asked: FreezingQuestion | None = None
         self._drawn: tuple[object, ...] = ()
         self.experiments = Segments(tuple(EXPERIMENTS.values()), _HINTS)
         self.experiments.chosen.connect(self._choose)
         self.form = FreezingForm()
         self.form.entered.connect(self.run)
+        self.form.token_kept.connect(self._look_up)
+        self.form.token_edited.connect(self._forget_token)
         self.run_button, self.cancel_button = QPushButton("Run"), QPushButton("Cancel")
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
@@ -113,9 +118,10 @@ class FreezingPanel(Panel):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addWidget(self.experiments)
-        column.addWidget(self.form, 1)
+        column.addWidget(self.form)
         column.addWidget(self.told)
         column.addLayout(buttons)
+        column.addStretch(1)
         self._layout = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._layout.setContentsMargins(6, 6, 6, 6)
         self._layout.setSpacing(8)
@@ -225,7 +231,30 @@ class FreezingPanel(Panel):
         job.failed.connect(self._on_failed)
         job.cancelled.connect(self._on_cancelled)
         self._job = job
+        self.room_asked.emit(_ROOM * self.fontMetrics().lineSpacing())
         self._tell()
+
+    def _look_up(self, text: str) -> None:
+        """Say at once what is no single token of the model, and not only when it is run."""
+        about = subject_of(self._snapshot, "swap")
+        job = self.document.jobs.start(partial(_token, self.document.pipeline, about, text), True)
+        job.failed.connect(self._on_no_token)
+        self._looking = job
+
+    def _on_no_token(self, failure: Failure) -> None:
+        if failure.expected:
+            self._failures["swap"] = f"{failure.text}; type one token, or choose one from the list"
+            mark_wrong(self.form.token, True)
+            self._tell()
+
+    def _forget_token(self) -> None:
+        """Another token is typed: what was said of the former one does not hold of it."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        mark_wrong(self.form.token, False)
+        if self._failures.pop("swap", None) is not None:
+            self._tell()
 
     def cancel(self) -> None:
         """Stop after the forward pass that is being made; what was found before stays."""
@@ -291,6 +320,12 @@ class FreezingPanel(Panel):
             former=self._former(snapshot),
         )
 
+    def subject(self, snapshot: Snapshot) -> str:
+        """The prompt that the answer is of; of a difference that is A."""
+        answer = self.answers.get(self._experiment)
+        asked = subject_of(snapshot, self._experiment) if answer is None else answer.question.about
+        return asked.prompt
+
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - Panel's signature
         """The numbers of the experiment in view."""
         answer = self.answers.get(self._experiment)
@@ -307,6 +342,13 @@ def _steps(pipeline: Pipeline, question: FreezingQuestion) -> "Generator[Progres
     if model is None:
         raise CircuitviewError("another model was opened meanwhile: run again")
     return (yield from run_freezing(model, question))
+
+
+def _token(pipeline: Pipeline, about: State, text: str) -> int:
+    model = pipeline.model_of(about)
+    if model is None:
+        raise CircuitviewError("another model was opened meanwhile")
+    return model.tokenizer.token_id(text, "new token")
 
 
 PANEL = FreezingPanel

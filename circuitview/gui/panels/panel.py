@@ -7,7 +7,7 @@ then a panel draws nothing. What it raises is shown in its place, the other pane
 
 from typing import ClassVar, Literal
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from circuitview.figures.figure import Figure
@@ -26,12 +26,18 @@ AREAS = {
 class Panel(QWidget):
     """Base of all panels.
 
+    Signals:
+        room_asked: so many pixels of height are needed for what it shows from now on; a dock that
+            no one has sized gives them.
+
     Attributes:
         NAME: its key in the saved layout and the file name of its exports.
         TITLE: on its dock and in the View menu.
         AREA: where it first stands; ORDER sorts panels of one area from top to bottom.
         TABBED: whether it first stands as a tab behind the panel before it.
     """
+
+    room_asked = Signal(int)
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
@@ -50,6 +56,10 @@ class Panel(QWidget):
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
         """The same picture for export."""
         raise NotImplementedError
+
+    def subject(self, snapshot: Snapshot) -> str:
+        """What its picture is of, for the names of files."""
+        return snapshot.state.title
 
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - for those that override
         """The panel's numbers as CSV, where it has a table."""

@@ -169,6 +169,7 @@ class PathTablePanel(Panel):
             rows = None if expansion is None else path_rows(expansion, known)
             self.delegate.scale = _scale(rows)
             self.model.show_rows(rows)
+            self.view.scrollToTop()  # where the former rows were scrolled to says nothing of these
             self._after_reset()
         if selection.path != self._wanted:
             self._wanted = selection.path
@@ -281,6 +282,7 @@ class PathTablePanel(Panel):
         picked = {self.model.row_at(index) for index in indices} - {None}
         shown = [row for row in self.model.shown_rows if not picked or row in picked]
         QGuiApplication.clipboard().setText(tab_separated(rows, shown))
+        self.document.tell(f"{len(shown):,} paths are on the clipboard")
 
     # --- export ----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from circuitview.core.ablation.sites import Site
 from circuitview.figures.theme import LIGHT, Theme
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE, BAR_ROLE, BarScale
 from circuitview.session import numbers
+from circuitview.session.run_words import ABLATED, CONTRIBUTION, EFFECT, REMOVED, UP_TO
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import OrderRow, Row
@@ -57,14 +58,17 @@ def columns_for(metric: MetricName, by_order: bool) -> tuple[Column, ...]:
             Column("marginal", "that minus the order before", _marginal, digits, True, True),
             Column("±", "standard error of the marginal value", _marginal_error, digits),
         )
-    contribution = "all that runs through it, value biases included [logits]: bookkeeping"
-    effect = f"what taking it away does: {title}, ablated − clean: an experiment"
+    contribution = (
+        "all that runs through it, value biases included [logits; of a text to its next tokens, "
+        "mean]: bookkeeping"
+    )
+    effect = f"what removing it does: {title}, ablated − clean: an experiment"
     # Only logits can be compared with logits by the length of a bar.
     return (
-        Column("contribution", contribution, _contribution, _LOGITS, True, known.linear),
-        Column("effect", effect, _effect, digits, True, True, falling=False),
+        Column(CONTRIBUTION, contribution, _contribution, _LOGITS, True, known.linear),
+        Column(EFFECT, effect, _effect, digits, True, True, falling=False),
         Column("±", "standard error of the effect", _stderr, digits),
-        Column("ablated", f"{title} without it", _value, digits),
+        Column(ABLATED, f"{title} without it", _value, digits),
     )
 
 
@@ -99,7 +103,8 @@ class AblationModel(QAbstractTableModel):
         """Rows measured anew change where they stand, new ones go to the end until a sort."""
         new: list[AnyRow] = []
         changed: list[int] = []
-        rows = list(rows)
+        # One report may bring a site several times, after each window; the last is the newest.
+        rows = list({row.site: row for row in rows}.values())
         self._scale = self._widened(self._scale, rows)
         for row in rows:
             place = self._places.get(row.site)
@@ -210,13 +215,16 @@ class AblationModel(QAbstractTableModel):
         column = self.columns[section - 1] if section else None
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return column.name if column else "up to" if self.by_order else "without"
+                return column.name if column else UP_TO if self.by_order else REMOVED
             case Qt.ItemDataRole.ToolTipRole:
-                return column.hint if column else "what is taken away"
+                return column.hint if column else self._site_hint()
             case Qt.ItemDataRole.InitialSortOrderRole:
                 falling = column is not None and column.falling
                 return Qt.SortOrder.DescendingOrder if falling else Qt.SortOrder.AscendingOrder
         return None
+
+    def _site_hint(self) -> str:
+        return "paths of up to so many heads" if self.by_order else "what is taken away"
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():

@@ -1,7 +1,10 @@
-"""Panels on the screen, following a document as their docks would have them do."""
+"""Panels on the screen, following a document as their docks would have them do; the lab used as by
+a user."""
 
 import pytest
 from PySide6.QtCore import QObject
+
+from tests.gui.conftest import WAIT
 
 SIZE = (460, 420)
 
@@ -36,3 +39,29 @@ def put_up(qtbot, analysed):
 
     yield make
     owned.clear()
+
+
+@pytest.fixture
+def text_file(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("I like green tea , so I drink green tea\n" * 20, encoding="utf-8")
+    return path
+
+
+def measure(qtbot, panel, what=None):
+    """Run what the form asks, and show the results."""
+    if what is not None:
+        panel.form.choose(what)
+    assert panel.form.reason() is None, panel.form.reason()
+    panel.form.run_button.click()
+    entry = panel.queue.runs[-1]
+    qtbot.waitUntil(lambda: entry.ended, timeout=WAIT)
+    assert entry.state == "done", entry.failure
+    panel.runs.choose(entry)
+    return entry
+
+
+def pick(combo, text):
+    """Choose as a user does."""
+    combo.setCurrentIndex(combo.findText(text))
+    combo.activated.emit(combo.currentIndex())

@@ -12,16 +12,17 @@ from PySide6.QtGui import QGuiApplication
 
 from circuitview.core.ablation.sites import Site
 from circuitview.core.names import Head
-from circuitview.core.path import Path
 from circuitview.figures.figure import texts
 from circuitview.figures.theme import LIGHT
+from circuitview.gui.lab_queue import LabRun
 from circuitview.gui.lab_table import LabTable
 from circuitview.gui.panels.ablation import AblationPanel
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
 from circuitview.session.lab import Question
 from circuitview.session.run_text import as_json
 from tests.figures.lab_rows import pair_rows
-from tests.gui.conftest import MODEL, PROMPT, WAIT, ask
+from tests.gui.conftest import MODEL, WAIT, ask
+from tests.gui.panels.conftest import measure, pick
 
 HEADS = [Site(heads=(Head(layer, head),)) for layer in (0, 1) for head in (0, 1)]
 CONTRIBUTION, EFFECT = 1, 2  # columns
@@ -40,161 +41,12 @@ def measured(qtbot, panel):
     return panel
 
 
-@pytest.fixture
-def text_file(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("I like green tea , so I drink green tea\n" * 20, encoding="utf-8")
-    return path
-
-
-def measure(qtbot, panel, what=None):
-    """Run what the form asks, and show the results."""
-    if what is not None:
-        panel.form.choose(what)
-    assert panel.form.reason() is None, panel.form.reason()
-    panel.form.run_button.click()
-    entry = panel.queue.runs[-1]
-    qtbot.waitUntil(lambda: entry.ended, timeout=WAIT)
-    assert entry.state == "done", entry.failure
-    panel.runs.choose(entry)
-    return entry
-
-
-def pick(combo, text):
-    """Choose as a user does."""
-    combo.setCurrentIndex(combo.findText(text))
-    combo.activated.emit(combo.currentIndex())
-
-
 def amounts(panel, column):
     model = panel.results.table.rows
     return {
         row.site: model.index(place, column).data(AMOUNT_ROLE)
         for place, row in enumerate(model.rows)
     }
-
-
-# --- the form ------------------------------------------------------------------------------------
-
-
-def test_the_form_asks_about_what_the_window_shows(panel):
-    assert panel.form.question() == Question(model=MODEL, prompts=(PROMPT,), most=50)
-
-
-def test_every_field_of_the_form_reaches_the_question(panel, text_file):
-    form = panel.form
-    form.choose("chosen")
-    form.which.setText("0.1 + 1.0, token > 0.0 > 1.0")
-    pick(form.kind, "mean over a text")
-    form._kinds["mean"].widgets["text"].set_path(str(text_file))
-    form._kinds["mean"].widgets["windows"].setValue(3)
-    form.later.button(1).click()
-    pick(form.on, "a text")
-    form.text.set_path(str(text_file))
-    form.windows.setValue(4)
-    form.length.setValue(9)
-    pick(form.measure, "KL from the clean run")
-    assert form.question() == Question(
-        model=MODEL,
-        what="chosen",
-        chosen=("0.1 + 1.0", "token > 0.0 > 1.0"),
-        kind="mean",
-        parameters=(("text", str(text_file)), ("windows", 3)),
-        frozen=True,
-        metric="kl",
-        text=str(text_file),
-        windows=4,
-        length=9,
-        most=50,
-    )
-    assert form.reason() is None
-
-
-def test_several_prompts_are_one_a_line(panel):
-    form = panel.form
-    pick(form.on, "several prompts")
-    assert form.prompts.toPlainText() == PROMPT  # something to begin with
-    form.prompts.setPlainText("I like tea\n\nI drink tea\n")
-    form.target.setText("tea")
-    asked = form.question()
-    assert asked.prompts == ("I like tea", "I drink tea")
-    assert (asked.target, asked.dest) == ("tea", None)
-
-
-def test_fields_of_a_kind_come_with_it(panel):
-    form = panel.form
-    shown = lambda: {n for n, f in form._kinds.items() for w in f.widgets.values() if w.isVisible()}  # noqa: E731
-    assert shown() == set()
-    assert not form.seed.isVisible()
-    pick(form.kind, "resampled")
-    assert shown() == {"resample"}
-    assert form.seed.isVisible()
-    form._kinds["resample"].widgets["prompt"].setText("I like milk , so I drink green")
-    assert not form.seed.isVisible()  # nothing is drawn
-
-
-@pytest.mark.parametrize(
-    ("what", "kind", "on", "measure", "reason"),
-    [
-        ("mlps", "zero", "this prompt", "target logit", "no MLPs"),
-        ("chosen", "zero", "this prompt", "target logit", "nothing is selected"),
-        ("orders", "mean over a text", "this prompt", "loss", "choose zero"),
-        ("paths", "own output, frozen pattern", "this prompt", "loss", "only heads"),
-        ("heads", "resampled", "this prompt", "loss", "nothing to resample from"),
-        ("heads", "zero", "this prompt", "logit difference", "two tokens"),
-        ("paths", "zero", "a text", "loss", "name the paths"),
-    ],
-)
-def test_what_cant_be_run_is_said_on_the_button(panel, what, kind, on, measure, reason):
-    form = panel.form
-    form.choose(what)
-    pick(form.kind, kind)
-    pick(form.on, on)
-    pick(form.measure, measure)
-    assert not form.run_button.isEnabled()
-    assert reason in form.run_button.toolTip()
-    panel.run()
-    assert panel.queue.runs == []
-    pick(form.kind, "zero")
-    pick(form.measure, "loss")
-    pick(form.on, "this prompt")
-    form.choose("heads")
-    assert form.run_button.isEnabled()
-
-
-def test_what_is_selected_in_the_diagram_can_be_taken_away(qtbot, panel, analysed):
-    panel.form.choose("chosen")
-    analysed.select_head(Head(1, 0))
-    assert panel.form.question().chosen == ("1.0",)
-    path = Path.parse("token > 0.0 > 1.0")
-    analysed.select_path(path)
-    assert panel.form.question().chosen == (str(path),)
-    entry = measure(qtbot, panel)
-    (row,) = entry.rows.values()
-    assert row.site == Site(paths=(path,))
-    panel.form.which.setText("0.1")
-    panel.form.which.textEdited.emit("0.1")
-    analysed.select_head(Head(1, 1))
-    assert panel.form.question().chosen == ("0.1",)  # written by hand, it stays
-
-
-def test_the_measure_follows_what_is_run_until_it_is_chosen(panel, analysed):
-    form = panel.form
-    pick(form.on, "a text")
-    assert form.question().metric == "loss"
-    pick(form.on, "this prompt")
-    assert form.question().metric == "logit"
-    pick(form.measure, "target probability")
-    pick(form.on, "a text")
-    assert form.question().metric == "probability"
-
-
-def test_before_a_model_is_there_nothing_can_be_run(qtbot, document):
-    panel = AblationPanel(document)
-    qtbot.addWidget(panel)
-    panel.show_snapshot(document.snapshot)
-    assert not panel.form.run_button.isEnabled()
-    assert panel.form.kind.count() == 0  # the kinds would load torch before the first paint
 
 
 # --- results -------------------------------------------------------------------------------------
@@ -233,14 +85,20 @@ def test_orders_have_the_marginal_value_of_each(qtbot, panel, text_file):
     assert all(row.marginal_stderr is not None for row in entry.run.table.rows[1:])
 
 
-def test_a_text_has_no_column_of_contributions(qtbot, panel, text_file):
+def test_of_a_text_contributions_are_to_its_next_tokens_and_the_plot_says_so(
+    qtbot, panel, text_file
+):
     pick(panel.form.on, "a text")
     panel.form.text.set_path(str(text_file))
     panel.form.length.setValue(9)
-    measure(qtbot, panel, "heads")
-    assert panel.results.table.isColumnHidden(CONTRIBUTION)
-    assert panel.results.points() == ()
-    assert not panel.results.plots.isVisible()
+    entry = measure(qtbot, panel, "heads")
+    assert not panel.results.table.isColumnHidden(CONTRIBUTION)
+    points = {point.label: point.x for point in panel.results.points()}
+    assert points == {str(row.site): row.contribution for row in entry.run.table.rows}
+    assert panel.results.plots.currentWidget() is panel.results.plot
+    assert "mean" in panel.results.plot._words.x
+    panel.resize(1300, 500)
+    qtbot.waitUntil(lambda: "to the next tokens" in panel.results.plot._words.x)
 
 
 def test_a_row_and_a_point_select_the_head_everywhere(qtbot, measured, analysed):
@@ -322,17 +180,41 @@ def test_sorted_rows_keep_the_selected_head(measured, analysed):
     assert table.sole_site() == HEADS[3]
 
 
-def test_a_failed_run_says_why_and_the_list_goes_on(qtbot, panel):
+def test_a_failed_run_says_why_and_the_list_goes_on(qtbot, panel, tmp_path):
     pick(panel.form.on, "a text")
-    panel.form.text.set_path("/no/such/file.txt")
+    file = tmp_path / "no.txt"
+    file.write_bytes(b"\xff\xfe\xff")
+    panel.form.text.set_path(str(file))
     panel.form.run_button.click()
     entry = panel.queue.runs[0]
     qtbot.waitUntil(lambda: entry.ended, timeout=WAIT)
     card = panel.runs.cards[entry]
-    assert card.state.text().startswith("failed: /no/such/file.txt")
+    assert card.state.text().startswith(f"failed: {file}")
     assert "failed" in panel.results.title.text()
     pick(panel.form.on, "this prompt")
     assert measure(qtbot, panel).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "said"),
+    [
+        ("mean", (("text", "/a/long/way/to/hyde.txt"),), "each head · mean over hyde.txt · free"),
+        ("mean", (), "each head · mean · free"),
+        (
+            "resample",
+            (("prompt", "I like  milk"),),
+            "each head · resampled from “I like milk” · free",
+        ),
+        ("resample", (("text", "/to/hyde.txt"),), "each head · resampled from hyde.txt · free"),
+        ("pattern", (("prompt", "x" * 60),), f"each head · pattern from “{'x' * 23}…” · free"),
+    ],
+)
+def test_list_and_header_name_what_a_kind_reads(panel, kind, parameters, said):
+    entry = LabRun(Question(model=MODEL, kind=kind, parameters=parameters, prompts=("a",)), MODEL)
+    panel.queue.runs.append(entry)
+    panel.queue.listed.emit()
+    assert panel.runs.cards[entry].title.text() == said
+    assert panel.results.title.text().startswith(said)
 
 
 def test_a_run_is_taken_off_the_list_by_its_button(qtbot, measured):
@@ -347,31 +229,37 @@ def test_a_run_is_taken_off_the_list_by_its_button(qtbot, measured):
 # --- keeping, repeating, exporting ---------------------------------------------------------------
 
 
-def test_a_run_is_exported_as_the_json_of_the_command(measured, tmp_path):
-    measured.menu.write_json(tmp_path / "run.json")
+def test_a_run_is_exported_as_the_json_of_the_command(qtbot, measured, tmp_path):
+    with qtbot.waitSignal(measured.document.told, timeout=WAIT):
+        measured.menu.write_json(tmp_path / "run.json")
     found = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert found == json.loads(json.dumps(as_json(measured.shown_run.run)))
     assert found["rows"]
     assert {"what", "contribution", "effect", "value", "stderr"} <= set(found["rows"][0])
     measured.menu.write_json(tmp_path / "nowhere" / "run.json")
+    qtbot.waitUntil(lambda: measured.document.snapshot.failure is not None, timeout=WAIT)
     assert "can't write" in measured.document.snapshot.failure
 
 
 def test_a_run_is_saved_and_opened_again(qtbot, measured, analysed, tmp_path):
     (entry,) = measured.queue.runs
-    measured.menu.save_to(tmp_path / "kept")
+    with qtbot.waitSignal(analysed.told, timeout=WAIT) as told:
+        measured.menu.save_to(tmp_path / "kept")
+    assert told.args == [f"Saved to {tmp_path / 'kept'}"]
     measured.queue.clear_ended()
     again = measured.menu.open_from(tmp_path / "kept")
     assert measured.results.entry is again
     assert list(again.rows.values()) == list(entry.rows.values())
     assert measured.runs.cards[again].state.text() == "from a file"
     measured.menu.save_to(tmp_path / "kept")  # never in the place of another
+    qtbot.waitUntil(lambda: analysed.snapshot.failure is not None, timeout=WAIT)
     assert "kept" in analysed.snapshot.failure
     assert measured.menu.open_from(tmp_path) is None
 
 
-def test_the_command_line_is_copied(measured):
-    measured.menu.copy_command()
+def test_the_command_line_is_copied(qtbot, measured):
+    with qtbot.waitSignal(measured.document.told):
+        measured.menu.copy_command()
     text = QGuiApplication.clipboard().text()
     assert text.startswith("circuitview ablate induction-by-hand --what heads --with zero --free")
 
@@ -406,6 +294,19 @@ def test_form_and_results_share_the_room_there_is(qtbot, measured, size, both):
         assert measured.results.isVisible()
         assert not measured.form.isVisible()
     assert measured.minimumSizeHint().width() <= size[0]
+
+
+def test_words_among_the_buttons_have_the_room_of_what_can_not_be_used(panel, measured):
+    button = measured.results.switches.colouring
+    measured.resize(683, 260)
+    measured.pages.button(2).click()
+    assert button.isVisible()  # the run is of what the diagram shows
+    assert measured.results.title.parentWidget().parentWidget() is measured.side
+    measured.document.effects.look_at(None)
+    assert not button.isVisible()
+    measured.resize(900, 420)
+    assert button.isVisible()  # with the reason in its tool tip
+    assert measured.results.title.parentWidget().parentWidget() is measured.results
 
 
 def test_the_window_closes_in_the_middle_of_a_run(qtbot, make_window, document):

@@ -130,6 +130,37 @@ def test_a_swap_without_a_token_says_so(qtbot, panel):
     assert "new token is empty" in panel.told.text()
 
 
+def test_what_is_no_single_token_is_kept_and_told_when_the_field_is_left(qtbot, panel):
+    """It was thrown away without a word, and the former token was run."""
+    choose(panel, SWAP)
+    field = panel.form.token
+    panel.activateWindow()
+    field.setFocus()
+    qtbot.keyClicks(field, "tea green")
+    panel.run_button.setFocus()
+    qtbot.waitUntil(panel.told.isVisible, timeout=WAIT)
+    assert "new token 'tea green' is 2 tokens" in panel.told.text()
+    assert "type one token" in panel.told.text()
+    assert field.text() == "tea␣green"
+    assert field.property("wrong")
+    run(qtbot, panel)
+    assert "is 2 tokens" in panel.told.text()  # and it is what is run
+    field.clear()
+    qtbot.keyClicks(field, "milk")
+    assert not panel.told.isVisible()
+    assert not field.property("wrong")
+    run(qtbot, panel)
+    assert panel.answers["swap"].question.new_token == "milk"
+
+
+def test_a_token_that_is_one_is_no_trouble_when_the_field_is_left(qtbot, panel):
+    choose(panel, SWAP)
+    panel.form.token.setText("milk")
+    panel.form.token.kept.emit("milk")
+    qtbot.waitUntil(lambda: not panel.document.jobs.busy, timeout=WAIT)
+    assert not panel.told.text()
+
+
 def test_another_prompt_turns_the_answer_into_that_of_a_former_question(qtbot, panel, analysed):
     run(qtbot, panel)
     ask(qtbot, analysed, lambda state: state.with_prompt("I like milk"))

@@ -367,3 +367,21 @@ def test_a_narrow_dock_keeps_the_path_readable(panel):
 def click(qtbot, panel, index):
     where = panel.view.visualRect(index).center()
     qtbot.mouseClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=where)
+
+
+@pytest.mark.parametrize("selected", [False, True])
+def test_rows_of_another_prompt_begin_at_the_top_unless_one_is_selected(
+    qtbot, panel, analysed, selected
+):
+    panel.resize(460, 220)
+    bar = panel.view.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    last = panel.model.path_at(panel.model.index(panel.model.rowCount() - 1, 0))
+    if selected:
+        analysed.select_path(last)
+    bar.setValue(bar.maximum())
+    ask(qtbot, analysed, lambda state: state.with_prompt("I like milk , so I drink milk"))
+    assert (bar.value() == 0) != selected
+    if selected:
+        chosen = panel.model.index_of(analysed.state.selection.path)
+        assert panel.view.viewport().rect().intersects(panel.view.visualRect(chosen))
