@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import pairwise
 from pkgutil import iter_modules
 
-from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QMainWindow, QTabWidget, QWidget
 
@@ -73,6 +73,10 @@ class DockHost(QMainWindow):
         self.widths = DockWidths(self, self.docks)
         self.room = DockRoom(self, self.docks)
         self._maximised: str | None = None
+        self._painting = QTimer(self)
+        self._painting.setSingleShot(True)
+        self._painting.setInterval(0)
+        self._painting.timeout.connect(self._paint)
         for panel in panels:
             self._add(panel, document)
         self._focused: PanelDock | None = None
@@ -94,11 +98,9 @@ class DockHost(QMainWindow):
         for dock in self.docks.values():
             dock.show_snapshot(snapshot)
 
-    def wake(self) -> None:
-        """The window has been painted: make the panels that are seen."""
+    def settle(self) -> None:
+        """The window has been painted: what sizes its docks have by now, no one chose."""
         self.room.settle()
-        for dock in self.docks.values():
-            dock.wake()
 
     def panels(self) -> list[Panel]:
         """All panels that can be made."""
@@ -133,7 +135,16 @@ class DockHost(QMainWindow):
         self.room.arranged(fresh=True)
 
     def _give_room(self, name: str, height: int) -> None:
-        self.room.give(self.docks[name], height)
+        dock = self.docks[name]
+        if self.room.missing(dock, height):
+            # The diagram is laid out anew now, and painted in the next turn: both at once would be
+            # felt. Until then what was on the screen stays there.
+            self._centre.setUpdatesEnabled(False)
+            self.room.give(dock, height)
+            self._painting.start()
+
+    def _paint(self) -> None:
+        self._centre.setUpdatesEnabled(True)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -39,18 +39,19 @@ class DockRoom:
         """Whether the docks still have the height of the first arrangement."""
         return self._fresh and self._height() == self._first
 
-    def give(self, dock: PanelDock, height: int) -> None:
-        """Let `dock` have `height` pixels, where it has less and no one chose that."""
-        standing = not dock.isHidden() and not dock.isFloating()
+    def missing(self, dock: PanelDock, height: int) -> bool:
+        """Whether `dock` has less than `height` pixels, and no one chose that."""
+        standing = dock.seen and not dock.isFloating()
         below = self._host.dockWidgetArea(dock) == _BELOW
-        if not (standing and below and self.untouched):
-            return
+        return standing and below and self.untouched and dock.height() < height
+
+    def give(self, dock: PanelDock, height: int) -> None:
+        """Let `dock` have `height` pixels, as far as the centre keeps its share."""
         self._fresh = False
         bar = self._tab_bar_height() if self._host.tabifiedDockWidgets(dock) else 0
-        wanted = min(height + bar, int(_MOST_SHARE * self._host.height()))
-        if wanted > dock.height() + bar:
-            self._host.resizeDocks([dock], [wanted], Qt.Orientation.Vertical)
-            self._lay_out()
+        wanted = max(min(height + bar, int(_MOST_SHARE * self._host.height())), dock.height() + bar)
+        self._host.resizeDocks([dock], [wanted], Qt.Orientation.Vertical)
+        self._lay_out()
 
     def _lay_out(self) -> None:
         """Have all sizes come true now: later they would come in the middle of something else."""

@@ -10,9 +10,9 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton, QWidget
 
 from circuitview.core.files import write_bytes_whole
-from circuitview.core.names import CircuitviewError
 from circuitview.gui.document import Document
 from circuitview.gui.help_pages import help_box
+from circuitview.gui.jobs import Failure
 from circuitview.gui.lab_queue import LabRun
 from circuitview.session.command_line import command_line
 from circuitview.session.lab import Run
@@ -102,17 +102,20 @@ class LabMenu(QObject):
         if folder:
             self.open_from(FilePath(folder))
 
-    def open_from(self, folder: FilePath) -> LabRun | None:
-        """List a saved run; say so where that can't be done."""
+    def open_from(self, folder: FilePath) -> None:
+        """List a saved run, and show it; the document says where that can't be done. It is read in
+        the worker: ten thousand rows are checked one by one."""
         from circuitview.session.run_file import open_run
 
-        try:
-            entry = self._document.lab.add_opened(open_run(folder))
-        except CircuitviewError as error:
-            self._document.report(str(error))
-            return None
-        cast(Shows, self._parent).show_run(entry)
-        return entry
+        job = self._document.jobs.start(partial(open_run, folder), urgent=True)
+        job.finished.connect(self._on_opened)
+        job.failed.connect(self._on_not_opened)
+
+    def _on_opened(self, run: Run) -> None:
+        cast(Shows, self._parent).show_run(self._document.lab.add_opened(run))
+
+    def _on_not_opened(self, failure: Failure) -> None:
+        self._document.report(failure.text, failure.details)
 
     def copy_command(self) -> None:
         """Put the command line that repeats the run that is shown on the clipboard."""

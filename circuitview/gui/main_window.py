@@ -104,7 +104,7 @@ class MainWindow(QMainWindow):
         document.told.connect(self._on_told)
         self.diagram.layer_shown.connect(self.floor_bar.show_layer)
         self.host.export_asked.connect(self.export)
-        self.first_painted.connect(self.host.wake)
+        self.first_painted.connect(self.host.settle)
         self._restore()
         # What is typed first is a prompt, not a key pressed on the first button.
         self.prompt_bar.prompt.setFocus()

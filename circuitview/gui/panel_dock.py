@@ -1,4 +1,4 @@
-"""One panel in its dock: made when it is first seen or needed, drawn while it can be seen, marked
+"""One panel in its dock: made when it is first drawn or needed, drawn while it can be seen, marked
 stale while not.
 
 What a panel raises is shown in its place, with its text; the other panels go on.
@@ -124,7 +124,6 @@ class PanelDock(QDockWidget):
         self._panel: Panel | None = None
         self._pending: Snapshot | None = None
         self._covered = False  # by another tab: Qt takes such a dock for visible
-        self._awake = False
         self._reason = QLabel()
         self._copy = QPushButton("Copy details")
         self._stack = QStackedWidget()
@@ -178,16 +177,6 @@ class PanelDock(QDockWidget):
             self._guarded(lambda: self.panel)
         return self._panel
 
-    def wake(self) -> None:
-        """From now on make the panel when it is seen, though there is nothing to draw yet: what is
-        seen from the start would hold up the window's first paint."""
-        self._awake = True
-        self._make_seen()
-
-    def _make_seen(self) -> None:
-        if self._awake and self.seen:
-            self.made_panel()
-
     @property
     def seen(self) -> bool:
         """Whether the panel's place is on the screen, and not behind another tab."""
@@ -231,7 +220,6 @@ class PanelDock(QDockWidget):
         self._covered = not visible
         if visible:
             self.draw_pending()
-            self._make_seen()
 
     # --- acting ----------------------------------------------------------------------------------
 

@@ -42,10 +42,11 @@ def ask_for_room(window, name="low"):
     return dock.panel.height()
 
 
-def test_a_dock_that_no_one_has_sized_grows(low):
+def test_a_dock_that_no_one_has_sized_grows(qtbot, low):
     assert low.host.docks["low"].panel.height() < ROOM
     assert ask_for_room(low) >= ROOM
     assert low.diagram.height() > ROOM
+    qtbot.waitUntil(low.diagram.updatesEnabled)  # it is painted in the next turn
 
 
 def test_it_grows_in_a_window_that_was_made_larger(qtbot, low):
@@ -87,8 +88,8 @@ def test_next_time_a_height_that_was_chosen_is_known_as_chosen(qtbot, low, docum
     low.keep_settings()
     again = MainWindow(document, store, PANELS)
     qtbot.addWidget(again)
-    again.show()
-    qtbot.waitUntil(lambda: again.host.docks["low"].made)
+    with qtbot.waitSignal(again.first_painted):
+        again.show()
     before = again.host.docks["low"].panel.height()
     assert before < ROOM
     assert (ask_for_room(again) >= ROOM) == (not chosen)

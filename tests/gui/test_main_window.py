@@ -90,37 +90,6 @@ def test_how_a_gguf_file_packs_its_weights_stands_beside_the_precision(window, d
     assert "stored in Q4_1" in window.prompt_bar.model_button.toolTip()
 
 
-def test_panel_that_raises_says_so_in_its_place_and_the_others_go_on(
-    qtbot, window, document, caplog
-):
-    broken, sound = window.host.docks["counting"], window.host.docks["silent"]
-    broken.panel.raises = ZeroDivisionError("no width")
-    ask(qtbot, document, lambda state: replace(state, dest=4))
-    assert broken._reason.isVisible()
-    assert "ZeroDivisionError: no width" in broken._reason.text()
-    assert "Traceback" in broken.trouble
-    assert sound.panel.seen[-1] is document.snapshot
-    assert "can't draw" in caplog.text
-    broken.panel.raises = None
-    ask(qtbot, document, lambda state: replace(state, dest=5))
-    assert broken.panel.isVisible()
-    assert broken.panel.seen[-1] is document.snapshot
-
-
-def test_hidden_dock_is_stale_and_drawn_when_it_is_seen_again(qtbot, window, document):
-    dock = window.host.docks["counting"]
-    dock.hide()
-    before = len(dock.panel.seen)
-    for dest in (2, 3):
-        ask(qtbot, document, lambda state, dest=dest: replace(state, dest=dest))
-    assert len(dock.panel.seen) == before
-    assert dock.stale
-    dock.show()
-    qtbot.waitUntil(lambda: not dock.stale)
-    assert len(dock.panel.seen) == before + 1
-    assert dock.panel.seen[-1] is document.snapshot
-
-
 def test_failure_is_told_in_the_strip_and_can_be_copied_and_dismissed(qtbot, window, document):
     assert not window.message_strip.isVisible()
     ask(qtbot, document, lambda state: state.with_model("no-such-model"))

@@ -1,9 +1,12 @@
-"""A dock makes its panel when it is first seen or needed, and keeps the last snapshot for it."""
+"""A dock makes its panel when it is first drawn or needed, keeps the last snapshot for it, and says
+what it raises."""
+
+from dataclasses import replace
 
 import pytest
 
 from circuitview.gui.main_window import MainWindow
-from tests.gui.conftest import CountingPanel, SilentPanel
+from tests.gui.conftest import CountingPanel, SilentPanel, ask, begin
 
 
 class TabbedPanel(CountingPanel):
@@ -21,17 +24,18 @@ class BrokenPanel(SilentPanel):
         raise ZeroDivisionError("no room")
 
 
-def test_no_panel_is_made_before_the_window_has_been_painted(qtbot, document, store):
-    window = MainWindow(document, store, [CountingPanel, TabbedPanel])
-    qtbot.addWidget(window)
-    docks = window.host.docks.values()
-    assert not any(dock.made for dock in docks)
-    with qtbot.waitSignal(window.first_painted):
-        window.show()
-        assert not any(dock.made for dock in docks)
-    qtbot.waitUntil(lambda: window.host.docks["counting"].made)
-    assert not document.computing  # made though there was nothing to draw yet
-    assert not window.host.docks["tabbed"].made
+def test_no_panel_is_made_before_there_is_something_to_draw(qtbot, make_window, document):
+    """Their forms held up the first paint."""
+    window = make_window([CountingPanel, TabbedPanel], begun=False)
+    docks = window.host.docks
+    if not window._painted:
+        with qtbot.waitSignal(window.first_painted):
+            pass
+    assert not any(dock.made for dock in docks.values())
+    begin(qtbot, document)
+    assert docks["counting"].made
+    assert docks["counting"].panel.size() == docks["counting"]._stack.size()
+    assert not docks["tabbed"].made
 
 
 def test_a_panel_behind_another_is_made_when_its_tab_is_raised_with_the_last_snapshot(
@@ -39,7 +43,6 @@ def test_a_panel_behind_another_is_made_when_its_tab_is_raised_with_the_last_sna
 ):
     window = make_window([CountingPanel, TabbedPanel])
     dock = window.host.docks["tabbed"]
-    qtbot.waitUntil(lambda: window.host.docks["counting"].made)
     assert not dock.made
     assert dock.stale
     dock.raise_()
@@ -80,5 +83,36 @@ def test_the_tab_that_was_raised_is_the_one_that_is_made_next_time(
     again = MainWindow(document, store, [CountingPanel, TabbedPanel])
     qtbot.addWidget(again)
     again.show()
-    qtbot.waitUntil(lambda: again.host.docks[raised].made)
+    ask(qtbot, document, lambda state: replace(state, dest=4))
     assert [name for name, dock in again.host.docks.items() if dock.made] == [raised]
+
+
+def test_panel_that_raises_says_so_in_its_place_and_the_others_go_on(
+    qtbot, window, document, caplog
+):
+    broken, sound = window.host.docks["counting"], window.host.docks["silent"]
+    broken.panel.raises = ZeroDivisionError("no width")
+    ask(qtbot, document, lambda state: replace(state, dest=4))
+    assert broken._reason.isVisible()
+    assert "ZeroDivisionError: no width" in broken._reason.text()
+    assert "Traceback" in broken.trouble
+    assert sound.panel.seen[-1] is document.snapshot
+    assert "can't draw" in caplog.text
+    broken.panel.raises = None
+    ask(qtbot, document, lambda state: replace(state, dest=5))
+    assert broken.panel.isVisible()
+    assert broken.panel.seen[-1] is document.snapshot
+
+
+def test_hidden_dock_is_stale_and_drawn_when_it_is_seen_again(qtbot, window, document):
+    dock = window.host.docks["counting"]
+    dock.hide()
+    before = len(dock.panel.seen)
+    for dest in (2, 3):
+        ask(qtbot, document, lambda state, dest=dest: replace(state, dest=dest))
+    assert len(dock.panel.seen) == before
+    assert dock.stale
+    dock.show()
+    qtbot.waitUntil(lambda: not dock.stale)
+    assert len(dock.panel.seen) == before + 1
+    assert dock.panel.seen[-1] is document.snapshot

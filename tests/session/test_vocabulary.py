@@ -2,7 +2,7 @@
 
 import time
 
-from circuitview.session.vocabulary import completions, typed_label
+from circuitview.session.vocabulary import completions, typed_label, untyped_label
 
 LABELS = ("BOS", "Tea", "tea", "␣tea", "␣team", "steam", "␣a␣tea", "↵")
 
@@ -22,6 +22,10 @@ def test_capital_counts_where_it_is_typed():
 def test_nothing_typed_offers_the_first():
     assert completions(LABELS, "", limit=2) == ("BOS", "Tea")
     assert typed_label("\n ") == "↵␣"
+
+
+def test_what_was_typed_is_read_back_from_what_is_seen():
+    assert untyped_label(typed_label("\tso I\n drink")) == "\tso I\n drink"
 
 
 def test_fifty_thousand_labels_are_searched_while_one_types():

@@ -137,11 +137,14 @@ class AblationPanel(Panel):
 
     def show_run(self, entry: LabRun) -> None:
         """Show the results of a run that is listed."""
+        self._ask_room()
         self.runs.choose(entry)
         self._turn_to_results()
 
-    def _turn_to_results(self) -> None:
+    def _ask_room(self) -> None:
         self.room_asked.emit(_ROOM * (self.fontMetrics().lineSpacing() + _LINE))
+
+    def _turn_to_results(self) -> None:
         self._turn_to(_RUNS if self._both_shown else _RESULT)
 
     def _count(self) -> None:
@@ -156,6 +159,7 @@ class AblationPanel(Panel):
         self.form.ask()
 
     def _run(self, question: Question, model_name: str) -> None:
+        self._ask_room()  # while nothing runs yet: it takes the window a moment
         entry = self.queue.submit(question, model_name)
         if not self._working_before(entry):
             self.runs.choose(entry)

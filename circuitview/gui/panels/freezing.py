@@ -223,6 +223,7 @@ class FreezingPanel(Panel):
         if self._job is not None or self._snapshot.results.expansion is None:
             return
         question = self.form.question()
+        self.room_asked.emit(_ROOM * self.fontMetrics().lineSpacing())
         self._failures.pop(self._experiment, None)
         self._asked = question
         job = self.document.jobs.start(partial(_steps, self.document.pipeline, question))
@@ -231,7 +232,6 @@ class FreezingPanel(Panel):
         job.failed.connect(self._on_failed)
         job.cancelled.connect(self._on_cancelled)
         self._job = job
-        self.room_asked.emit(_ROOM * self.fontMetrics().lineSpacing())
         self._tell()
 
     def _look_up(self, text: str) -> None:

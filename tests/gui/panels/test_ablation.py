@@ -247,14 +247,19 @@ def test_a_run_is_saved_and_opened_again(qtbot, measured, analysed, tmp_path):
         measured.menu.save_to(tmp_path / "kept")
     assert told.args == [f"Saved to {tmp_path / 'kept'}"]
     measured.queue.clear_ended()
-    again = measured.menu.open_from(tmp_path / "kept")
-    assert measured.results.entry is again
+    with qtbot.waitSignal(measured.queue.listed, timeout=WAIT):
+        measured.menu.open_from(tmp_path / "kept")
+    (again,) = measured.queue.runs
+    qtbot.waitUntil(lambda: measured.results.entry is again)
     assert list(again.rows.values()) == list(entry.rows.values())
     assert measured.runs.cards[again].state.text() == "from a file"
     measured.menu.save_to(tmp_path / "kept")  # never in the place of another
     qtbot.waitUntil(lambda: analysed.snapshot.failure is not None, timeout=WAIT)
     assert "kept" in analysed.snapshot.failure
-    assert measured.menu.open_from(tmp_path) is None
+    analysed.dismiss()
+    measured.menu.open_from(tmp_path)
+    qtbot.waitUntil(lambda: analysed.snapshot.failure is not None, timeout=WAIT)
+    assert "run.json" in analysed.snapshot.failure
 
 
 def test_the_command_line_is_copied(qtbot, measured):
