@@ -100,12 +100,12 @@ def _why_not(entry: LabRun, snapshot: Snapshot) -> str | None:
         return "effects are measured on one prompt, not on B − A"
     if asked.what in _PARTLESS:
         return "this run removes whole orders, not single paths, heads or MLPs"
-    if not same_model(asked, snapshot):
-        return "this run is of another model"
+    if not same_model(entry, snapshot):
+        return "this run is of other weights" if entry.outdated else "this run is of another model"
     if asked.text or len(asked.prompts) != 1:
         return "this run is of other text than the one prompt in the diagram"
     versus = asked.versus if asked.metric == "difference" else None
-    if not same_question(asked, snapshot) or versus != question_of(snapshot).versus:
+    if not same_question(entry, snapshot) or versus != question_of(snapshot).versus:
         return "this run is of another prompt, position, target or precision"
     if entry.ended and not entry.rows:
         return "this run has measured nothing"

@@ -1,6 +1,7 @@
-"""What the window shows, as a question of the lab; and whether a question is of just that."""
+"""What the window shows, as a question of the lab; and whether a run is of just that."""
 
 from circuitview.core.ablation.sites import Site
+from circuitview.gui.lab_queue import LabRun
 from circuitview.session.lab import Question
 from circuitview.session.state import Selection, Snapshot
 
@@ -22,19 +23,22 @@ def question_of(snapshot: Snapshot) -> Question:
     )
 
 
-def same_model(question: Question, snapshot: Snapshot) -> bool:
-    """Whether `question` is of the model that `snapshot` shows."""
-    shown = question_of(snapshot)
+def same_model(entry: LabRun, snapshot: Snapshot) -> bool:
+    """Whether a run is of the model that `snapshot` shows, with the weights that it has now."""
+    question, shown = entry.question, question_of(snapshot)
     names = ("model", "device", "given", "tokenizer")
-    return snapshot.results.model is not None and all(
-        getattr(question, name) == getattr(shown, name) for name in names
+    return (
+        not entry.outdated
+        and snapshot.results.model is not None
+        and all(getattr(question, name) == getattr(shown, name) for name in names)
     )
 
 
-def same_question(question: Question, snapshot: Snapshot) -> bool:
-    """Whether `question` is of the model that `snapshot` shows, and where it is of a prompt, of
-    its prompt and target."""
-    if not same_model(question, snapshot):
+def same_question(entry: LabRun, snapshot: Snapshot) -> bool:
+    """Whether a run is of the model that `snapshot` shows, and where it is of a prompt, of its
+    prompt and target."""
+    question = entry.question
+    if not same_model(entry, snapshot):
         return False
     if question.text or len(question.prompts) != 1:
         return True

@@ -1,6 +1,7 @@
 """What can be done with a run beside looking at it: kept, opened again, repeated elsewhere."""
 
 import json
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Protocol, cast
@@ -10,6 +11,8 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton, QWidget
 
 from circuitview.core.files import write_bytes_whole
+from circuitview.core.names import CircuitviewError
+from circuitview.core.progress import Progress
 from circuitview.gui.document import Document
 from circuitview.gui.help_pages import help_box
 from circuitview.gui.jobs import Failure
@@ -105,14 +108,12 @@ class LabMenu(QObject):
     def open_from(self, folder: FilePath) -> None:
         """List a saved run, and show it; the document says where that can't be done. It is read in
         the worker: ten thousand rows are checked one by one."""
-        from circuitview.session.run_file import open_run
-
-        job = self._document.jobs.start(partial(open_run, folder), urgent=True)
+        job = self._document.jobs.start(partial(_opened, folder), urgent=True)
         job.finished.connect(self._on_opened)
         job.failed.connect(self._on_not_opened)
 
-    def _on_opened(self, run: Run) -> None:
-        cast(Shows, self._parent).show_run(self._document.lab.add_opened(run))
+    def _on_opened(self, found: tuple[Run, bool]) -> None:
+        cast(Shows, self._parent).show_run(self._document.lab.add_opened(*found))
 
     def _on_not_opened(self, failure: Failure) -> None:
         self._document.report(failure.text, failure.details)
@@ -126,6 +127,20 @@ class LabMenu(QObject):
 
     def show_help(self) -> None:
         help_box(self._parent, "ablation").show()
+
+
+def _opened(folder: FilePath) -> Generator[Progress, None, tuple[Run, bool]]:
+    """A saved run, and whether its model is gone, or has other weights by now: a path may hold the
+    next checkpoint of a training run."""
+    from circuitview.core.fingerprint import hash_of_model
+    from circuitview.session.run_file import open_run
+
+    run = open_run(folder)
+    try:
+        now = yield from hash_of_model(run.question.model)
+    except CircuitviewError:  # the numbers can be looked at without it
+        return run, True
+    return run, now != run.model_hash
 
 
 def _write_json(run: Run, file: FilePath) -> None:

@@ -42,6 +42,7 @@ class LabRun:
         run: all that was found, once it is done.
         failure: why it failed, in one line; `details` for a report.
         opened: whether it comes from a file.
+        outdated: whether the weights of its model are not there any more, or others by now.
         model: the open model that it will be measured on, until it has ended; None where it is
             opened for the run.
     """
@@ -58,6 +59,7 @@ class LabRun:
     failure: str = ""
     details: str = ""
     opened: bool = False
+    outdated: bool = False
     model: "Model | None" = None
 
     @property
@@ -103,10 +105,18 @@ class LabQueue(QObject):
         self._begin_next()
         return entry
 
-    def add_opened(self, run: Run) -> LabRun:
-        """List a run that was read from a file."""
+    def add_opened(self, run: Run, outdated: bool = False) -> LabRun:
+        """List a run that was read from a file; see LabRun for `outdated`."""
         rows = {row.site: row for row in run.table.rows}
-        entry = LabRun(run.question, run.model_name, "done", rows=rows, run=run, opened=True)
+        entry = LabRun(
+            run.question,
+            run.model_name,
+            "done",
+            rows=rows,
+            run=run,
+            opened=True,
+            outdated=outdated,
+        )
         self.runs.append(entry)
         self.listed.emit()
         return entry

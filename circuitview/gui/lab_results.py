@@ -142,11 +142,11 @@ class LabResults(QWidget):
 
     def is_of_model(self) -> bool:
         """Whether the run is of the model that is open."""
-        return self.entry is not None and same_model(self.entry.question, self._snapshot)
+        return self.entry is not None and same_model(self.entry, self._snapshot)
 
     def is_current(self) -> bool:
         """Whether the run is of the model, the prompt and the target that are shown."""
-        return self.entry is not None and same_question(self.entry.question, self._snapshot)
+        return self.entry is not None and same_question(self.entry, self._snapshot)
 
     def _selected(self) -> Site | None:
         return site_of(self._snapshot.state.selection) if self.is_of_model() else None
@@ -161,7 +161,7 @@ class LabResults(QWidget):
         self.title.setText(f"{asked_words(entry.question)} · {state_words(entry)}")
         other = ""
         if not self.is_of_model():
-            other = "Of another model: "
+            other = "Of other weights: " if entry.outdated else "Of another model: "
         elif not self.is_current():
             other = "Of another question: "
         self.of.setText(f"{other}{of_words(entry)}{_clean_words(entry)}")

@@ -246,7 +246,7 @@ class AblationPanel(Panel):
         entry = self.results.entry
         if entry is None:
             return scatter_figure((), lab_words("logit", False, "Ablation"), theme, (width, height))
-        marked = site_of(snapshot.state.selection) if same_model(entry.question, snapshot) else None
+        marked = site_of(snapshot.state.selection) if same_model(entry, snapshot) else None
         return run_figure(
             entry,
             self.results.table.rows.rows,
@@ -254,7 +254,7 @@ class AblationPanel(Panel):
             width,
             height,
             marked=marked,
-            former=not same_question(entry.question, snapshot),
+            former=not same_question(entry, snapshot),
             pairs=self.results.switches.value,
         )
 

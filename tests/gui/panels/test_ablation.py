@@ -262,6 +262,33 @@ def test_a_run_is_saved_and_opened_again(qtbot, measured, analysed, tmp_path):
     assert "run.json" in analysed.snapshot.failure
 
 
+@pytest.mark.parametrize(
+    ("field", "other"), [("model_hash", "0" * 64), ("model", "a-model-that-is-gone")]
+)
+def test_an_opened_run_of_other_weights_is_not_of_what_is_shown(
+    qtbot, measured, analysed, tmp_path, field, other
+):
+    """A path may hold another checkpoint by now, under the same name."""
+    with qtbot.waitSignal(analysed.told, timeout=WAIT):
+        measured.menu.save_to(tmp_path / "kept")
+    file = tmp_path / "kept" / "run.json"
+    saved = json.loads(file.read_text(encoding="utf-8"))
+    place = saved if field in saved else saved["question"]
+    assert place[field] != other
+    place[field] = other
+    file.write_text(json.dumps(saved), encoding="utf-8")
+    with qtbot.waitSignal(measured.queue.listed, timeout=WAIT):
+        measured.menu.open_from(tmp_path / "kept")
+    again = measured.queue.runs[-1]
+    qtbot.waitUntil(lambda: measured.results.entry is again)
+    assert again.outdated
+    assert not measured.results.is_of_model()
+    assert measured.results.of.text().startswith("Of other weights: induction-by-hand")
+    assert "other weights" in analysed.effects.action.toolTip()
+    measured.runs.choose(measured.queue.runs[0])
+    assert measured.results.is_current()
+
+
 def test_the_command_line_is_copied(qtbot, measured):
     with qtbot.waitSignal(measured.document.told):
         measured.menu.copy_command()
