@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 _HEAD = re.compile(r"\s*(?:L(\d{1,9})H(\d{1,9})|(\d{1,9})\.(\d{1,9}))\s*", re.IGNORECASE | re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 class CircuitviewError(Exception):
@@ -45,6 +46,11 @@ class Head:
             raise CircuitviewError(f"{text!r} is not a head: write layer.head, like 1.4")
         layer, head = (int(group) for group in match.groups() if group is not None)
         return cls(layer, head)
+
+
+def is_number(text: str) -> bool:
+    """Whether `text` is the number of a layer or an order, of as many digits as a head's has."""
+    return _NUMBER.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -93,11 +99,11 @@ class Source:
                 return TOKEN
             case ["position"]:
                 return POSITION
-            case ["bias", layer] if layer.isdecimal():
+            case ["bias", layer] if is_number(layer):
                 return cls("bias", int(layer))
-            case ["mlp", layer] if layer.isdecimal():
+            case ["mlp", layer] if is_number(layer):
                 return cls("mlp", int(layer))
-            case ["mlp", "bias", layer] if layer.isdecimal():
+            case ["mlp", "bias", layer] if is_number(layer):
                 return cls("mlp bias", int(layer))
         raise CircuitviewError(
             f"{text!r} is not a source: write token, position, bias 0, mlp 0 or mlp bias 0"

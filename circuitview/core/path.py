@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from circuitview.core.names import CircuitviewError, Head, Mlp, Source, Step
+from circuitview.core.names import CircuitviewError, Head, Mlp, Source, Step, is_number
 
 PathKind = Literal["direct", "head", "virtual head", "through MLPs"]
 _KINDS: tuple[PathKind, ...] = ("direct", "head", "virtual head")
@@ -79,7 +79,7 @@ class Path:
 
 def _step(text: str) -> Step:
     match text.split():
-        case ["mlp", layer] if layer.isdecimal():
+        case ["mlp", layer] if is_number(layer):
             return Mlp(int(layer))
     return Head.parse(text)
 

@@ -1,10 +1,11 @@
 """Files whole or not at all; heads and sources as they are written."""
 
+import os
 import stat
 
 import pytest
 
-from circuitview.core.files import write_bytes_whole, write_whole
+from circuitview.core.files import read_text, write_bytes_whole, write_whole
 from circuitview.core.names import POSITION, TOKEN, CircuitviewError, Head, Source
 
 
@@ -51,6 +52,23 @@ def test_a_name_that_no_folder_can_hold_gets_a_line(tmp_path, name):
     with pytest.raises(CircuitviewError, match="can't write"):
         write_bytes_whole(tmp_path / name, b"figure")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("through_link", [False, True])
+def test_a_pipe_is_not_replaced(tmp_path, through_link):
+    """Nor a device: renamed over, /dev/null itself would be gone."""
+    path, pipe = tmp_path / "a.svg", tmp_path / "pipe"
+    os.mkfifo(pipe if through_link else path)
+    if through_link:
+        path.symlink_to(pipe)
+    with pytest.raises(CircuitviewError, match=r"a\.svg is a pipe or a device; name a file"):
+        write_bytes_whole(path, b"figure")
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_the_mark_in_front_of_a_text_is_not_read_as_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbftea")
+    assert read_text(tmp_path / "a.txt") == "tea"
 
 
 def test_missing_folder_is_named(tmp_path):

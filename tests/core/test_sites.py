@@ -80,12 +80,22 @@ def test_names_people_write(text, site):
         "order 1 + order 1",
         "direct + token",
         "token > 1.4 + token > L1H4",
+        # More digits than Python turns into a number.
+        f"order {'9' * 5000}",
+        f"mlp {'9' * 5000}",
+        f"bias {'9' * 5000}",
+        f"token > mlp {'9' * 5000}",
     ],
 )
 def test_what_names_nothing_or_one_thing_twice_is_refused(text):
     with pytest.raises(CircuitviewError) as caught:
         Site.parse(text)
     assert "\n" not in str(caught.value)
+
+
+def test_a_path_whose_layers_fall_is_told_why():
+    with pytest.raises(CircuitviewError, match="layers must rise"):
+        Site.parse("token > 1.4 > 0.3")
 
 
 def test_every_site_of_a_model_is_there_once():

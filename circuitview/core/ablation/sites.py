@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from circuitview.core.config import ModelConfig
-from circuitview.core.names import POSITION, CircuitviewError, Head, Mlp
+from circuitview.core.names import POSITION, CircuitviewError, Head, Mlp, is_number
 from circuitview.core.path import Path
 
 _TOGETHER = " + "
@@ -61,9 +61,9 @@ class Site:
         orders: list[int] = []
         for part in text.split("+"):
             match part.split():
-                case ["order", order] if order.isdecimal():
+                case ["order", order] if is_number(order):
                     orders.append(int(order))
-                case ["mlp", layer] if layer.isdecimal() and ">" not in part:
+                case ["mlp", layer] if is_number(layer) and ">" not in part:
                     mlps.append(int(layer))
                 case ["direct"]:
                     paths.append(Path.parse("token"))
@@ -107,7 +107,9 @@ class Site:
 def _path(text: str) -> Path:
     try:
         return Path.parse(text.strip())
-    except CircuitviewError:
+    except CircuitviewError as error:
+        if re.match(r"\s*(token|position|bias|mlp)\b.*>", text):
+            raise CircuitviewError(f"{error}; write one like token > 0.3 > 1.4") from None
         if re.match(r"\s*[lL]?\d.*>", text):
             raise CircuitviewError(
                 f"{text.strip()!r} does not say where the path starts: write token > 0.3 > 1.4"
