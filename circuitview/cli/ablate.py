@@ -48,7 +48,7 @@ from circuitview.cli.outcome import emit, emit_json
 from circuitview.cli.waiting import finished
 from circuitview.core.ablation.metric import MetricName
 from circuitview.core.names import CircuitviewError
-from circuitview.session.lab import Question, What
+from circuitview.session.lab import OF_TEXT, Question, What
 
 if TYPE_CHECKING:  # torch is loaded when the model is opened
     from circuitview.core.progress import Progress
@@ -118,6 +118,8 @@ def ablate(
 
         require_new(save)
     drawn = FigureFile.asked(figure, size, scale, theme, transparent)
+    if save is not None and drawn is not None:
+        drawn.require_beside(save)
     opening = Opening(model, device, question.given, tokenizer, even_if_large)
     deliver(measured(opening, question), form, save, drawn)
 
@@ -199,8 +201,11 @@ class _Sites:
         }
 
 
-def measured(opening: Opening, question: Question) -> "Run":
+def measured(opening: Opening, question: Question, once_cut: bool = False) -> "Run":
     """What `question` finds, with a bar on stderr.
+
+    Args:
+        once_cut: whether it was asked when windows beyond the context were still cut to it.
 
     Raises:
         CircuitviewError: where something that is asked can't be done.
@@ -209,6 +214,10 @@ def measured(opening: Opening, question: Question) -> "Run":
     from circuitview.session.lab import run_question
 
     opened = opening.open(question.dtype)
+    if once_cut:
+        from circuitview.session.lab_inputs import cut_to
+
+        question = cut_to(question, opened.config.n_ctx)
     rows = _Rows()
     return finished(run_question(opened, question), "runs", rows.note, rows.stopped)
 
@@ -274,8 +283,8 @@ def parse_settings(kind: str, pairs: Sequence[str] | None) -> tuple[tuple[str, s
     """The settings that `--set NAME=VALUE …` gives for a kind.
 
     Raises:
-        CircuitviewError: where one has no "=", is none of the kind's, comes twice, or is no number
-            where it has to be one.
+        CircuitviewError: where one has no "=", is none of the kind's, comes twice, is no number
+            where it has to be one, or says how a text is read where there is none.
     """
     found: dict[str, str | int] = {}
     for pair in pairs or ():
@@ -289,7 +298,12 @@ def parse_settings(kind: str, pairs: Sequence[str] | None) -> tuple[tuple[str, s
             raise CircuitviewError(f"--set {name}: {kind} has no such setting; it has {has}")
         if name in found:
             raise CircuitviewError(f"--set gives {name} twice; give it once")
-        found[name] = _whole_number(name, value) if name in ("length", "windows") else value
+        found[name] = _whole_number(name, value) if name in OF_TEXT else value
+    for name in OF_TEXT:
+        if name in found and not found.get("text"):
+            raise CircuitviewError(
+                f"--set {name} goes with --set text=FILE: without one, {kind} is over what is run"
+            )
     return tuple(found.items())
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from circuitview.cli.figure_file import FORMATS, named_for, parse_size, require_place, write
+from circuitview.cli.figure_file import (
+    FORMATS,
+    named_for,
+    parse_size,
+    require_place,
+    require_scale,
+    write,
+)
 from circuitview.cli.opening import Opening, parse_config
 from circuitview.cli.options import (
     BosOption,
@@ -121,7 +128,7 @@ def export(
     ] = "1280x720",
     scale: Annotated[
         float,
-        typer.Option("--scale", min=0.1, max=8, help="For PNG: dots a pixel; 2 for dense screens."),
+        typer.Option("--scale", help="For PNG: dots a pixel, 0.1 to 8; 2 for dense screens."),
     ] = 1.0,
     theme: Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours.")] = "light",
     transparent: Annotated[
@@ -136,6 +143,7 @@ def export(
     if not math.isfinite(floor):
         raise CircuitviewError(f"floor {floor} is no number of logits; name one, like 0.1")
     width, height = parse_size(size)
+    require_scale(scale)
     require_place(out)
     heads = None if head is None else tuple(Head.parse(part) for part in head.split(">"))
     if prompt_b is not None and figure == "ov":

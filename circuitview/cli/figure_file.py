@@ -22,6 +22,7 @@ FORMATS = ("svg", "pdf", "png")
 ThemeName = Literal["light", "dark"]
 _LISTS = ("table", "json", "csv")  # what --format means to `circuitview paths`
 _SIDES = 240, 8192  # pixels: below, no figure is readable; above, no PNG at --scale 2 is possible
+_SCALES = 0.1, 8.0  # dots a pixel
 _SIZE = "1280x720"
 
 FigureOption = Annotated[
@@ -46,9 +47,7 @@ ScaleOption = Annotated[
     typer.Option(
         "--scale",
         metavar="X",
-        min=0.1,
-        max=8,
-        help="For PNG: dots a pixel; 2 for dense screens. Default: 1.",
+        help="For PNG: dots a pixel, 0.1 to 8; 2 for dense screens. Default: 1.",
     ),
 ]
 ThemeOption = Annotated[
@@ -97,16 +96,30 @@ class FigureFile:
                 if value:
                     raise CircuitviewError(f"--{name} goes with --figure FILE")
             return None
+        if path == FilePath():  # what an empty text becomes
+            raise CircuitviewError("--figure names no file: give one, like run.svg")
         if path.suffix.lower().removeprefix(".") not in FORMATS:
             raise CircuitviewError(f"--figure {path}: end it in .svg, .pdf or .png")
         width, height = parse_size(size or _SIZE)
         scale = 1.0 if scale is None else scale
+        require_scale(scale)
         if path.suffix.lower() == ".png":
             from circuitview.figures.raster import require_raster
 
             require_raster(width, height, scale)
         require_place(path)
         return cls(path, width, height, scale, theme or "light", transparent)
+
+    def require_beside(self, folder: FilePath) -> None:
+        """Pass only where `folder`, which is not there yet, is another place.
+
+        Raises:
+            CircuitviewError: where it is the same, however it is spelt.
+        """
+        if os.path.realpath(folder) == os.path.realpath(self.path):
+            raise CircuitviewError(
+                f"--save and --figure both name {self.path}; give the folder another name"
+            )
 
     def write(self, run: "Run") -> None:
         """Put the figure of `run` there, whole or not at all.
@@ -135,6 +148,9 @@ def require_place(path: FilePath) -> None:
             raise CircuitviewError(f"can't write {path}: there is no such folder; make it first")
     except ValueError:  # a NUL in the name
         raise CircuitviewError(f"{str(path)!r} is no name of a file; name another") from None
+    except OSError as error:  # too long a name
+        reason = error.strerror or str(error)
+        raise CircuitviewError(f"can't write {path}: {reason}; choose another name") from None
     if not os.access(place.parent, os.W_OK):
         raise CircuitviewError(
             f"can't write {path}: the folder is not yours to write to; choose another folder"
@@ -182,6 +198,17 @@ def parse_size(text: str) -> tuple[int, int]:
             f"size {text!r} is not WIDTHxHEIGHT with sides from {least} to {most}, like 1280x720"
         )
     return sides[0], sides[1]
+
+
+def require_scale(scale: float) -> None:
+    """Pass only a number of dots a pixel that can be drawn.
+
+    Raises:
+        CircuitviewError: with those that can.
+    """
+    least, most = _SCALES
+    if not least <= scale <= most:  # nor what is no number
+        raise CircuitviewError(f"--scale {scale:g}: choose {least:g} to {most:g} dots a pixel")
 
 
 def write(figure: "Figure", out: FilePath, scale: float, transparent: bool) -> None:

@@ -38,10 +38,10 @@ def repeat(
 
     The same question is put to the same model, by as many threads; the result goes to stdout, and
     with --figure into a picture, as that of ablate does. A line on stderr says whether every number
-    is equal bit by bit, or how far they are apart and what has changed. Exit code 1 where they are
-    not equal.
+    is equal bit by bit, or how far they are apart, column by column, and what has changed. Exit
+    code 1 where they are not equal, or are those of other weights or of another text.
     """
-    from circuitview.session.lab import difference
+    from circuitview.session.run_difference import difference, lacks_contributions
     from circuitview.session.run_file import open_run
 
     drawn = FigureFile.asked(figure, size, scale, theme, transparent)
@@ -49,13 +49,15 @@ def repeat(
     asked = saved.question
     opening = Opening(asked.model, asked.device, asked.given, asked.tokenizer, even_if_large)
     with _threads(saved.threads):
-        again = measured(opening, asked)
+        # Runs know of their threads since such windows are refused.
+        again = measured(opening, asked, once_cut=saved.threads is None)
     deliver(again, form, drawn=drawn)
     found = difference(saved, again)
     if found is None:
-        complain(f"every number is equal, bit by bit, to that in {run}")
+        lacking = "; contributions were not kept then" if lacks_contributions(saved, again) else ""
+        complain(f"every number is equal, bit by bit, to that in {run}{lacking}")
     else:
-        complain(f"the numbers differ from those in {run}: {found}")
+        complain(f"not as in {run}: {found}")
         raise typer.Exit(UNBALANCED)
 
 

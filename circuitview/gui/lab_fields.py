@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from circuitview.core.names import CircuitviewError
 from circuitview.gui.field_grid import FieldGrid
 from circuitview.resources import resource
+from circuitview.session.lab import in_effect
 
 _FILE, _PROMPT = "text file", "prompt"
 _LENGTH = "length"  # what every kind that reads windows calls their tokens
@@ -113,10 +114,10 @@ class KindFields:
             self._said[_LENGTH] = limit_length(box, n_ctx, usual)
 
     def parameters(self) -> tuple[tuple[str, str | int], ...]:
-        """What differs from the defaults, by name and value."""
+        """What differs from the defaults and has an effect, by name and value."""
         said = ((name, _value(widget)) for name, widget in self.widgets.items())
         usual = self._defaults | self._said
-        return tuple((name, value) for name, value in said if value != usual[name])
+        return in_effect(tuple((name, value) for name, value in said if value != usual[name]))
 
 
 def limit_length(box: QSpinBox, n_ctx: int, usual: int) -> int:

@@ -3,11 +3,12 @@
 import shlex
 from collections.abc import Sequence
 
-from circuitview.session.lab import Question, located
+from circuitview.session.lab import Question, in_effect, located
 
 
 def command_line(question: Question) -> str:
-    """`circuitview ablate …` for `question`: run anywhere, it measures the same."""
+    """`circuitview ablate …` for `question`: run anywhere, it measures the same. What changes
+    nothing is left out."""
     asked = located(question)
     words = ["circuitview", "ablate", asked.model, "--what", asked.what, "--with", asked.kind]
     if asked.what != "orders":
@@ -24,7 +25,7 @@ def command_line(question: Question) -> str:
             words += _given("--versus", asked.versus)
         words += _given("--dest", asked.dest)
     words += _each("--only", asked.chosen)
-    words += _each("--set", [f"{name}={value}" for name, value in asked.parameters])
+    words += _each("--set", [f"{name}={value}" for name, value in in_effect(asked.parameters)])
     if asked.what == "paths" and not asked.chosen:
         words += ["--most", str(asked.most)]
     if asked.seed:

@@ -36,6 +36,10 @@ WHATS: Mapping[What, str] = {
 }
 
 
+LARGEST = 2**63 - 1  # of what is counted, and of a seed: what other programs can read
+OF_TEXT = ("length", "windows")  # settings that say how the text is read which a kind is given
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What is to be measured.
@@ -209,6 +213,15 @@ def kind_of(question: Question) -> "Kind":
     return kind(**dict(question.parameters))
 
 
+def in_effect(parameters: tuple[tuple[str, str | int], ...]) -> tuple[tuple[str, str | int], ...]:
+    """Those of a kind's `parameters` that change something: how a text is read is nothing without
+    one."""
+    given = tuple((name, value) for name, value in parameters if value != "")
+    if "text" in dict(given):
+        return given
+    return tuple((name, value) for name, value in given if name not in OF_TEXT)
+
+
 def require_consistent(question: Question) -> None:
     """Pass only a question whose parts go together.
 
@@ -220,49 +233,22 @@ def require_consistent(question: Question) -> None:
             "a logit difference is of a prompt's two tokens; of a text measure the loss, the logit "
             "of each next token, its probability or the KL"
         )
+    alone = ("prompts", "target", "versus", "dest")
+    alien = [name for name in alone if getattr(question, name) not in ((), None)]
+    if question.text and alien:
+        raise CircuitviewError(
+            f"a text is measured at every next token, and alone: leave out {', '.join(alien)}"
+        )
     if question.seed < 0:
         raise CircuitviewError(f"seed {question.seed}: choose 0 or more")
+    if question.seed > LARGEST:
+        raise CircuitviewError(f"seed {question.seed}: choose {LARGEST} or less")
     if question.what == "paths" and question.most < 1:
         raise CircuitviewError(f"{question.most} paths: choose 1 or more")
     if question.what == "orders" and question.kind != "zero":
         raise CircuitviewError(
             "paths up to an order are left out, not replaced: choose zero, or each order alone"
         )
-
-
-def difference(first: Run, again: Run) -> str | None:
-    """How the numbers of two runs of one question differ, and what may be why, in one line; None
-    where they are equal bit by bit."""
-    import numpy as np
-
-    one, other = first.table, again.table
-    pairs = ((one.values, other.values), (one.clean_values, other.clean_values))
-    same = all(before.tobytes() == after.tobytes() for before, after in pairs)
-    if same and repr(one.rows) == repr(other.rows) and one.clean == other.clean:
-        return None
-    if one.values.shape != other.values.shape:
-        found = f"{len(one.rows)} rows of {first.n_cases} cases, {len(other.rows)} of "
-        found += f"{again.n_cases} now"
-    else:
-        apart = max(float(np.abs(before - after).max()) for before, after in pairs)
-        found = f"the largest difference is {apart:.0e}"
-    reasons = [
-        f"{what} changed"
-        for what, before, after in (
-            ("the model's weight file", first.model_hash, again.model_hash),
-            ("what is run", first.data_hash, again.data_hash),
-            (f"the text that {first.question.kind} reads", first.donor_hash, again.donor_hash),
-            (
-                f"the program's version ({first.version}, {again.version} now)",
-                first.version,
-                again.version,
-            ),
-        )
-        if before != after
-    ]
-    if first.threads is not None and first.threads != again.threads:
-        reasons.append(f"the number of threads changed ({first.threads}, {again.threads} now)")
-    return f"{found}; {' and '.join(reasons) or 'the machine may have changed'}"
 
 
 def located(question: Question) -> Question:

@@ -1,6 +1,7 @@
 """What a question runs and what it takes away, once its model is open."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from circuitview.core.ablation.sites import (
@@ -41,6 +42,16 @@ def window_length(question: Question, config: ModelConfig) -> int:
             "choose as many or fewer"
         )
     return question.length
+
+
+def cut_to(question: Question, n_ctx: int) -> Question:
+    """`question` as it was once understood: windows of a kind's text that were longer than the
+    model's context were cut to it without a word, and are now refused."""
+    kept = tuple(
+        (name, min(value, n_ctx) if name == "length" and isinstance(value, int) else value)
+        for name, value in question.parameters
+    )
+    return replace(question, parameters=kept)
 
 
 def cases_of(model: "Model", question: Question) -> "Generator[Progress, None, list[Case]]":
@@ -90,30 +101,51 @@ def sites_of(
         CircuitviewError: where something named does not go with what is asked; one line.
     """
     config = model.config
+    if question.what == "mlps" and config.attn_only:
+        raise CircuitviewError(f"{model.name} has no MLPs; choose heads or paths")
+    named = named_sites(question)
+    if named is not None:
+        return named
+    match question.what:
+        case "heads":
+            return each_head(config)
+        case "pairs":
+            return each_pair(_enough(all_heads(config)))
+        case "mlps":
+            return each_mlp(config)
+        case "paths":
+            return (yield from _largest_paths(model, question, cases))
+    return each_order(config)
+
+
+def named_sites(question: Question) -> tuple[Site, ...] | None:
+    """What `question` itself names, one row each; None where that follows from the model.
+
+    Raises:
+        CircuitviewError: where something named does not go with what is asked; one line.
+    """
+    if question.what in ("orders", "each-order"):
+        return None
     chosen = parse_each(question.chosen)
     match question.what:
         case "heads":
             _require_only(chosen, "heads", "heads")
-            return chosen or each_head(config)
-        case "pairs":
-            heads = [_head(site) for site in chosen] or all_heads(config)
-            if len(heads) < 2:
-                raise CircuitviewError("a pair needs two heads; name another one, or none for all")
-            return each_pair(heads)
         case "mlps":
-            if config.attn_only:
-                raise CircuitviewError(f"{model.name} has no MLPs; choose heads or paths")
             _require_only(chosen, "mlps", "MLPs")
-            return chosen or each_mlp(config)
-        case "each-order":
-            return each_order(config)
-        case "paths" if not chosen:
-            return (yield from _largest_paths(model, question, cases))
-        case "paths":
+        case "pairs" if chosen:
+            return each_pair(_enough([_head(site) for site in chosen]))
+        case "paths" if chosen:
             # "mlp 0" is a path here, that of the MLP's output to the target.
             return tuple(_paths_named(text) for text in question.chosen)
-        case _:
+        case "chosen":
             return chosen
+    return chosen or None
+
+
+def _enough(heads: Sequence[Head]) -> Sequence[Head]:
+    if len(heads) < 2:
+        raise CircuitviewError("a pair needs two heads; name another one, or none for all")
+    return heads
 
 
 def _require_only(sites: tuple[Site, ...], part: str, named: str) -> None:

@@ -18,10 +18,12 @@ import numpy as np
 
 from circuitview.core.names import CircuitviewError
 from circuitview.session.lab import Question, Run, located
+from circuitview.session.run_checks import require_facts, require_numbers, require_rows
 from circuitview.session.run_fields import (
     Mark,
     Numbers,
     SavedRun,
+    one_line,
     question_type,
     saved_number,
     saved_row,
@@ -80,6 +82,8 @@ def require_new(folder: FilePath | str) -> None:
         CircuitviewError: with the reason.
     """
     folder = FilePath(folder)
+    if folder == FilePath():  # what an empty text becomes
+        raise CircuitviewError("no folder is named to save to; name a new one, like run")
     try:
         if os.path.lexists(folder):
             raise CircuitviewError(
@@ -111,7 +115,7 @@ def _encoded(run: Run, digest: str) -> bytes:
         circuitview_run=_FORMAT,
         version=run.version,
         question={field.name: getattr(question, field.name) for field in fields(Question)},
-        model_name=run.model_name,
+        model_name=one_line(run.model_name),  # a folder's name may be of two
         model_hash=run.model_hash,
         data_hash=run.data_hash,
         donor_hash=run.donor_hash,
@@ -146,7 +150,10 @@ def open_run(folder: FilePath | str) -> Run:
     question = _question(path, saved.question)
     clean_values, values = _arrays(folder / _VALUES, saved)
     try:
-        table = table_of(saved, question, clean_values, values)
+        require_facts(saved, question)
+        table = table_of(saved, clean_values, values)
+        require_numbers(saved, clean_values, values)
+        require_rows(table, question)
     except CircuitviewError as error:
         raise CircuitviewError(f"{path}: {error}; {_AGAIN}") from None
     return Run(

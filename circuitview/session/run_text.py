@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from circuitview.core.ablation.metric import METRICS
 from circuitview.session import numbers
-from circuitview.session.lab import WHATS, Question, Run
+from circuitview.session.lab import OF_TEXT, WHATS, Question, Run, in_effect, kind_of
 from circuitview.session.run_words import (
     ABLATED,
     CONTRIBUTION,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _DIGITS = 4
 _LONG = 80  # characters of a prompt that a heading shows
 _SHOWN = 3  # prompts that a heading shows
+_READS_ITSELF = {"mean": "over what is run", "resample": "from what is run"}
 _KEYS = ("what", "contribution", "effect", "value", "stderr")
 _ORDER_KEYS = ("marginal", "marginal_stderr")
 
@@ -203,14 +204,26 @@ def _shortened(text: str) -> str:
 
 
 def taken(question: Question) -> str:
-    """What is taken away and what is put there: "each head, mean (text = a.txt)"."""
+    """What is taken away and what is put there: "each head, mean (text = a.txt, length = 64,
+    windows = 16)"."""
     if question.what == "orders":
         return "paths of up to n heads, all others left out"
-    settings = [f"{name} = {value}" for name, value in question.parameters if value != ""]
+    settings = _in_full(question)
     if draws(question):
         settings.append(f"seed = {question.seed}")
     said = f" ({', '.join(settings)})" if settings else ""
     return f"{WHATS[question.what]}, {question.kind}{said}"
+
+
+def _in_full(question: Question) -> list[str]:
+    """The kind's settings that change something, those that were left as they are among them."""
+    given = dict(in_effect(question.parameters))
+    if "text" in given:
+        kind = kind_of(question)
+        given |= {name: getattr(kind, name) for name in OF_TEXT if hasattr(kind, name)}
+    elif question.kind in _READS_ITSELF and "prompt" not in given:
+        return [_READS_ITSELF[question.kind]]
+    return [f"{name} = {value}" for name, value in given.items()]
 
 
 def held(frozen: bool) -> str:

@@ -16,6 +16,7 @@ ABLATED: Final = "ablated"
 
 _SHOWN = 48  # characters of a prompt
 _READ = 24  # and of one that a kind reads
+_SAME = "what is run"
 
 
 def asked_words(question: Question) -> str:
@@ -29,16 +30,18 @@ def asked_words(question: Question) -> str:
 
 
 def _put_words(question: Question) -> str:
-    """The kind, and what it reads where that is not what is run: "resampled from “…”"."""
+    """What is put there, and where it comes from: "resampled from “…”"."""
     settings = dict(question.parameters)
     text, prompt = str(settings.get("text", "")), str(settings.get("prompt", ""))
     source = _quoted(prompt, _READ) if prompt else FilePath(text).name if text else ""
     match question.kind:
-        case "mean" if source:
-            return f"mean over {source}"
-        case "resample" if source:
-            return f"resampled from {source}"
-    return f"{question.kind} from {source}" if source else question.kind
+        case "mean":
+            return f"mean over {source or _SAME}"
+        case "resample":
+            return f"resampled from {source or _SAME}"
+        case "pattern":
+            return f"pattern of {source}" if source else "own pattern"
+    return question.kind
 
 
 def _quoted(text: str, most: int) -> str:

@@ -185,6 +185,7 @@ def test_help_loads_nothing_heavy(command):
 
 
 ONE = ["ablate", "{bundle}", "--prompt", PROMPT]
+MEAN = [*ONE, "--with", "mean"]
 TEXT = ["ablate", "{bundle}", "--text", "{tmp}/text.txt", "--length", "8"]
 CASES = {
     "nothing to run": (["ablate", "{bundle}"], "nothing to run: give --prompt TEXT or --text FILE"),
@@ -218,7 +219,7 @@ CASES = {
     "empty site": ([*ONE, "--only", ""], "names nothing to take away"),
     "head missing": ([*ONE, "--only", "2.0"], "there is no head 2.0"),
     "head of too many": ([*ONE, "--only", "1.7"], "there is no head 1.7"),
-    "path falls": ([*ONE, "--only", "token > 1.0 > 0.1"], "names nothing to take away"),
+    "path falls": ([*ONE, "--only", "token > 1.0 > 0.1"], "layers must rise"),
     "path of a head missing": ([*ONE, "--only", "token > 1.9"], "there is no head 1.9"),
     "order too high": ([*ONE, "--only", "order 3"], "paths have at most 2 heads"),
     "same head twice": ([*ONE, "--only", "0.1 + 0.1"], "names the same thing twice"),
@@ -282,7 +283,12 @@ CASES = {
         [*ONE, "--with", "mean", "--set", "length=four"], "give a whole number",
     ),
     "setting out of range": (
-        [*ONE, "--with", "mean", "--set", "windows=0"], "windows is 1 to 100,000, not 0",
+        [*MEAN, "--set", "text={tmp}/none.txt", "--set", "windows=0"],
+        "windows is 1 to 100,000, not 0",
+    ),
+    "length of no text": ([*MEAN, "--set", "length=300"], "length goes with --set text=FILE"),
+    "windows of no text": (
+        [*MEAN, "--set", "text=", "--set", "windows=3"], "windows goes with --set text=FILE",
     ),
     "mean of no text": (
         [*ONE, "--with", "mean", "--set", "text={tmp}/none.txt"], "none.txt: No such file",

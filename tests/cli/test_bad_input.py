@@ -57,6 +57,8 @@ CASES = {
     "no ending": ([*EXPORT[:7], "{tmp}/x"], "end it in .svg, .pdf or .png"),
     "out in no folder": ([*EXPORT[:7], "{tmp}/none/x.svg"], "none/x.svg"),
     "out is a folder": ([*EXPORT[:7], "{bundle}.svg"], "is a folder"),
+    "out of a long name": ([*EXPORT[:7], "{tmp}/" + "l" * 300 + ".svg"], "choose another name"),
+    "scale no number": ([*EXPORT, "--scale", "nan"], "--scale nan: choose 0.1 to 8 dots a pixel"),
     "size no size": ([*EXPORT, "--size", "wide"], "'wide'"),
     "size too small": ([*EXPORT, "--size", "0x720"], "'0x720'"),
     "size too large": ([*EXPORT, "--size", "1280x99999"], "'1280x99999'"),

@@ -1,6 +1,8 @@
 """`circuitview repeat`: a saved run again, equal bit by bit, or why not."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,8 +44,59 @@ def test_repeated_run_that_differs_says_why(call, bundle, text, tmp_path):
     code, out, err = call("repeat", tmp_path / "kept")
     assert code == 1
     assert "what is run changed" in err
-    assert "the largest difference is" in err
+    assert re.search(r"not as in .*/kept: the numbers differ: clean by up to \de", err)
+    assert err.count("\n") == 1
     assert "each head, zero" in out
+
+
+def edited(folder, change):
+    """Change what run.json of a saved run says."""
+    saved = json.loads((folder / "run.json").read_text())
+    change(saved)
+    (folder / "run.json").write_text(json.dumps(saved))
+
+
+def test_a_run_saved_without_contributions_is_equal_in_the_rest(call, bundle, text, tmp_path):
+    """Texts had none once; the line said that the largest difference was 0e+00."""
+    kept = tmp_path / "kept"
+    call("ablate", bundle, "--text", text, "--length", 8, "--windows", 2, "--save", kept)
+    edited(kept, lambda saved: [row.update(contribution=None) for row in saved["rows"]])
+    code, _, err = call("repeat", kept)
+    assert code == 0
+    assert err.endswith(f"to that in {kept}; contributions were not kept then\n")
+    edited(kept, lambda saved: [row.update(contribution=1e3) for row in saved["rows"]])
+    code, _, err = call("repeat", kept)
+    assert code == 1
+    assert "the numbers differ: contribution by up to 1e+03" in err
+
+
+def test_equal_numbers_of_other_weights_are_not_called_equal(call, bundle, tmp_path):
+    kept = tmp_path / "kept"
+    call("ablate", bundle, "--prompt", PROMPT, "--save", kept)
+    edited(kept, lambda saved: saved.update(model_hash="0" * 64))
+    code, _, err = call("repeat", kept)
+    assert code == 1
+    assert "every number is equal, bit by bit, but the model's weight file changed" in err
+
+
+def test_a_mean_whose_windows_were_once_cut_is_repeated(call, bundle, text, tmp_path):
+    """A length beyond the context was cut without a word before runs knew of their threads; it is
+    refused where it is asked for today."""
+    asked = ["ablate", bundle, "--prompt", PROMPT, "--with", "mean", "--set", f"text={text}"]
+    kept, today = tmp_path / "kept", tmp_path / "today"
+    assert call(*asked, "--set", "length=24", "--save", kept)[0] == 0
+
+    def ask_for_more(saved):
+        saved["question"]["parameters"] = [["text", str(text)], ["length", 300]]
+
+    edited(kept, ask_for_more)
+    shutil.copytree(kept, today)
+    edited(kept, lambda saved: saved.pop("threads"))
+    code, out, err = call("repeat", kept)
+    assert (code, "every number is equal, bit by bit" in err) == (0, True), err
+    assert "length = 24" in out
+    code, _, err = call("repeat", today)
+    assert (code, "windows of 300 tokens" in err) == (2, True), err
 
 
 def test_repeat_takes_as_many_threads_as_the_run_had(call, bundle, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tests.cli.calling import PROMPT
+from tests.cli.test_bad_input import one_line
 
 FIGURES = {
     "heads": (["--prompt", PROMPT], "contribution (logits)"),
@@ -78,3 +79,36 @@ def test_folder_that_is_missing_is_told_before_anything_is_opened(call, tmp_path
     code, _, err = call(command, *asked[command])
     assert code == 2
     assert f"can't write {nowhere}: there is no such folder; make it first" in err
+
+
+ONE = ["ablate", "{bundle}", "--prompt", PROMPT]
+SVG = [*ONE, "--figure", "{tmp}/a.svg"]
+REFUSED = {
+    "figure of no name": ([*ONE, "--figure", ""], "--figure names no file: give one"),
+    "figure of a long name": (
+        [*ONE, "--figure", "{tmp}/" + "l" * 300 + ".svg"], "choose another name",
+    ),
+    "scale no number": ([*SVG, "--scale", "nan"], "--scale nan: choose 0.1 to 8 dots a pixel"),
+    "scale without end": ([*SVG, "--scale", "inf"], "--scale inf: choose 0.1 to 8"),
+    "scale too small": ([*SVG, "--scale", "0.01"], "--scale 0.01: choose 0.1 to 8"),
+    "save on the figure": ([*SVG, "--save", "{tmp}/a.svg"], "--save and --figure both name"),
+    "save on the figure by another way": (
+        [*SVG, "--save", "{tmp}/folder.svg/../a.svg"], "--save and --figure both name",
+    ),
+    "save on what the figure's link names": (
+        [*ONE, "--figure", "{tmp}/link.svg", "--save", "{tmp}/a.svg"], "both name",
+    ),
+    "save of no name": ([*ONE, "--save", ""], "no folder is named to save to"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_figure_that_can_not_be_is_refused_before_the_run(name, call, tmp_path):
+    """The model is not even looked for."""
+    (tmp_path / "folder.svg").mkdir()
+    (tmp_path / "link.svg").symlink_to(tmp_path / "a.svg")
+    arguments, needle = REFUSED[name]
+    one_line(
+        call, [part.format(bundle="no-such-model", tmp=tmp_path) for part in arguments], needle
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.svg", "link.svg"]

@@ -32,3 +32,19 @@ def prompts(name: str, count: int = 2, length: int = 6) -> tuple[str, ...]:
         for row in range(count)
     ]
     return tuple(" ".join(row) for row in rows)
+
+
+# One of each kind of rows, to be saved.
+QUESTIONS = {
+    "heads": Question(model=MODEL, prompts=prompts(MODEL)),
+    "one prompt": Question(model=MODEL, prompts=prompts(MODEL, 1)),
+    "paths": Question(model=MODEL, what="paths", most=4, frozen=True, prompts=prompts(MODEL)),
+    "orders": Question(model=MODEL, what="orders", metric="loss", prompts=prompts(MODEL, 3)),
+    "resampled": Question(
+        model=MODEL,
+        kind="resample",
+        parameters=(("prompt", prompts(MODEL, 3)[2]),),
+        prompts=prompts(MODEL, 1),
+        seed=2**63 - 1,
+    ),
+}

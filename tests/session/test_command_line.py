@@ -57,6 +57,18 @@ def test_the_command_line_asks_the_same(name, monkeypatch, tmp_path):
     assert asked == [located(question)]
 
 
+def test_what_has_no_effect_is_left_out():
+    """The command line refuses it."""
+    length = (("length", 9), ("windows", 3))
+    over = replace(PLAIN, kind="mean", parameters=(("text", ""), *length))
+    assert "--set" not in command_line(over)
+    read = replace(PLAIN, kind="mean", parameters=(("text", "/a.txt"), *length))
+    assert "--set text=/a.txt --set length=9 --set windows=3" in command_line(read)
+    none = replace(PLAIN, kind="resample", parameters=(("prompt", ""), ("text", "/a.txt")))
+    assert "--set text=/a.txt" in command_line(none)
+    assert "prompt=" not in command_line(none)
+
+
 CONFIG = ModelConfig(
     n_layers=2, n_heads=3, d_model=6, d_head=2, d_vocab=7, n_ctx=16, attn_only=True
 )

@@ -104,7 +104,13 @@ def test_heading_says_what_was_done(heads, orders):
     assert "the mean over 2 prompts" in shown
     assert "frozen: patterns, norm scales and MLP outputs held" in as_table(orders)
     drawn = replace(heads, question=replace(HEADS, kind="resample", seed=7))
-    assert "each head, resample (seed = 7)" in as_table(drawn)
+    assert "each head, resample (from what is run, seed = 7)" in as_table(drawn)
+    over = replace(HEADS, kind="mean", parameters=(("text", ""), ("length", 9)))
+    shown_over = as_table(replace(heads, question=over))
+    assert "each head, mean (over what is run); free" in shown_over  # no text is read
+    read = replace(HEADS, kind="mean", parameters=(("text", "b.txt"), ("windows", 3)))
+    said = "each head, mean (text = b.txt, windows = 3, length = 64); free"
+    assert said in as_table(replace(heads, question=read))
     many = replace(heads, question=replace(HEADS, prompts=("x" * 200, *"abcd"), dest=1))
     assert f"'{'x' * 79}…', 'a', 'b' and 2 more" in as_table(many)
     assert "at dest 1" in as_table(many)

@@ -150,7 +150,7 @@ def test_what_is_not_said_is_what_the_command_line_takes(panel):
     assert form.question().windows == usual.windows
 
 
-def test_no_window_is_longer_than_the_context(panel, analysed):
+def test_no_window_is_longer_than_the_context(panel, analysed, text_file):
     n_ctx = analysed.snapshot.results.model.config.n_ctx
     form = panel.form
     assert n_ctx < 64  # less than the usual windows have
@@ -161,7 +161,9 @@ def test_no_window_is_longer_than_the_context(panel, analysed):
     pick(form.kind, "mean over a text")
     assert form.question().parameters == ()  # the usual length: nothing to be said
     form._kinds["mean"].widgets["length"].setValue(9)
-    assert form.question().parameters == (("length", 9),)
+    assert form.question().parameters == ()  # no text is read: the command line refuses a length
+    form._kinds["mean"].widgets["text"].set_path(str(text_file))
+    assert form.question().parameters == (("text", str(text_file)), ("length", 9))
 
 
 def test_a_usual_length_grows_with_the_model_and_a_chosen_one_stays(panel, analysed):

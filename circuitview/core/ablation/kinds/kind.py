@@ -120,8 +120,8 @@ def shuffled(count: int, seed: int) -> list[int]:
     """
     if count < 2:
         raise CircuitviewError(
-            "there is nothing to resample from: one row can't be shuffled; name another prompt or "
-            "a text"
+            "there is nothing to resample from: one row can't be shuffled; give resample another "
+            "prompt or a text (on the command line --set prompt=TEXT or --set text=FILE)"
         )
     # Sattolo's algorithm: one cycle through all, so that nothing is left where it was.
     order, random = list(range(count)), np.random.default_rng(seed)

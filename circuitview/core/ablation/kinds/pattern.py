@@ -43,7 +43,10 @@ class Pattern(Kind):
         yield from ()
         for site in setup.sites:
             if not site.heads or site.mlps or site.paths or site.orders:
-                raise CircuitviewError(f"{site}: only heads have a pattern; choose another kind")
+                raise CircuitviewError(
+                    f"{site}: only heads have a pattern; put zero, a mean or a resampled value in "
+                    "its place"
+                )
         other = other_prompt(setup, self.prompt) if self.prompt else None
         return _Patterns(other)
 
