@@ -19,6 +19,7 @@ from circuitview.session.run_words import (
     ABLATED,
     CONTRIBUTION,
     EFFECT,
+    INTERACTION,
     REMOVED,
     UP_TO,
     draws,
@@ -34,6 +35,7 @@ _SHOWN = 3  # prompts that a heading shows
 _READS_ITSELF = {"mean": "over what is run", "resample": "from what is run"}
 _KEYS = ("what", "contribution", "effect", "value", "stderr")
 _ORDER_KEYS = ("marginal", "marginal_stderr")
+_PAIR_KEYS = ("interaction", "interaction_stderr")
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -60,17 +62,20 @@ def as_json(run: Run) -> dict[str, Any]:
         "data_hash": run.data_hash,
         "donor_hash": run.donor_hash or None,
         "version": run.version,
-        "rows": [_entry(run, row) for row in table.rows],
+        "rows": _entries(run, table.rows),
     }
 
 
-def as_csv(run: Run) -> str:
-    """What a run is as CSV: one row a site, with the keys of its JSON as columns."""
+def as_csv(run: Run, rows: "Sequence[Row | OrderRow] | None" = None) -> str:
+    """What a run is as CSV: one row a site, with the keys of its JSON as columns.
+
+    Args:
+        rows: those of the run in the order that is wanted; None for their own.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_keys(run), "n"])
-    for row in run.table.rows:
-        entry = _entry(run, row)
+    for entry in _entries(run, run.table.rows if rows is None else rows):
         writer.writerow(["" if value is None else _cell(value) for value in entry.values()])
     return text.getvalue()
 
@@ -80,13 +85,34 @@ def _cell(value: object) -> str:
 
 
 def _keys(run: Run) -> tuple[str, ...]:
-    return _KEYS + (_ORDER_KEYS if run.question.what == "orders" else ())
+    more = {"orders": _ORDER_KEYS, "pairs": _PAIR_KEYS}
+    return _KEYS + more.get(run.question.what, ())
 
 
-def _entry(run: Run, row: "Row | OrderRow") -> dict[str, Any]:
-    found: dict[str, Any] = {"what": str(row.site)}
-    found |= {key: _finite(getattr(row, key)) for key in _keys(run)[1:]}
-    return found | {"n": row.n}
+def _entries(run: Run, rows: "Sequence[Row | OrderRow]") -> list[dict[str, Any]]:
+    """`rows`, their numbers in full."""
+    numbers_of = _numbers_of(run)
+    return [
+        {"what": str(row.site)}
+        | {key: _finite(numbers_of(row, key)) for key in _keys(run)[1:]}
+        | {"n": row.n}
+        for row in rows
+    ]
+
+
+def _numbers_of(run: Run) -> "Callable[[Row | OrderRow, str], float | None]":
+    """What gives the number of a row that has a key."""
+    from circuitview.core.ablation.table import interactions
+
+    between = interactions(run.table) if run.question.what == "pairs" else {}
+
+    def number(row: "Row | OrderRow", key: str) -> float | None:
+        if key not in _PAIR_KEYS:
+            value: float | None = getattr(row, key)
+            return value
+        return between.get(row.site, (None, None))[_PAIR_KEYS.index(key)]
+
+    return number
 
 
 def _finite(value: float | None) -> float | None:
@@ -105,13 +131,13 @@ class _Column:
 def as_table(run: Run) -> str:
     """What a person reads: what was done, then one line a site; a column that nothing is known of
     is left out."""
-    rows = run.table.rows
+    rows, number = run.table.rows, _numbers_of(run)
     columns = [
         column
         for column in _columns(run)
-        if any(getattr(row, column.key) is not None for row in rows)
+        if any(number(row, column.key) is not None for row in rows)
     ]
-    cells = [[_written(column, getattr(row, column.key)) for column in columns] for row in rows]
+    cells = [[_written(column, number(row, column.key)) for column in columns] for row in rows]
     titles = [column.title for column in columns]
     widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
     first = UP_TO if run.question.what == "orders" else REMOVED
@@ -130,7 +156,10 @@ def _columns(run: Run) -> list[_Column]:
     contribution = _Column("contribution", CONTRIBUTION, _signed)
     effect = [_Column("effect", EFFECT, _signed), _Column("stderr", "±", _error)]
     if run.question.what != "orders":
-        return [contribution, *effect, _Column("value", ABLATED, _plain)]
+        value = _Column("value", ABLATED, _plain)
+        between = [_Column("interaction", INTERACTION, _signed)]
+        between.append(_Column("interaction_stderr", "±", _error))
+        return [contribution, *effect, value, *(between if run.question.what == "pairs" else [])]
     return [
         _Column("value", run.table.metric, _plain),
         *effect,

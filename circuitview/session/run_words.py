@@ -12,6 +12,7 @@ REMOVED: Final = "removed"
 UP_TO: Final = "paths up to"
 CONTRIBUTION: Final = "contribution"
 EFFECT: Final = "effect"
+INTERACTION: Final = "interaction"
 ABLATED: Final = "ablated"
 
 _SHOWN = 48  # characters of a prompt

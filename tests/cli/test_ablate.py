@@ -120,6 +120,10 @@ def test_usual_window_is_as_long_as_the_model_reads(measured, text):
 def test_pairs_and_orders_have_their_rows(measured, text):
     pairs = measured("--prompt", PROMPT, "--what", "pairs", "--only", "0.0", "--only", "1.1")
     assert [row["what"] for row in pairs["rows"]] == ["0.0", "1.1", "0.0 + 1.1"]
+    first, second, both = (row["effect"] for row in pairs["rows"])
+    assert pairs["rows"][0]["interaction"] is None
+    # Logits below 10, in float32.
+    assert pairs["rows"][2]["interaction"] == pytest.approx(both - first - second, abs=1e-5)
     orders = measured("--text", text, "--length", 8, "--what", "orders")
     assert [row["what"] for row in orders["rows"]] == ["order 0", "order 1", "order 2"]
     assert orders["frozen"] is True

@@ -79,6 +79,35 @@ class AblationTable:
     values: npt.NDArray[np.float64]
 
 
+def interactions(table: AblationTable) -> dict[Site, tuple[float, float | None]]:
+    """For each pair of heads the effect of both beyond the effects of each, and its standard error
+    over what is run (None for one): 0 where they don't depend on each other.
+
+    Pairs of which one head was not measured alone have none. Source: the interaction of two factors
+    in an experiment with both, each and neither.
+    """
+    places = {row.site: place for place, row in enumerate(table.rows)}
+    found = [
+        (site, place, *alone)
+        for site, place in places.items()
+        if len(site.heads) == 2
+        and site == Site(heads=site.heads)
+        and None not in (alone := [places.get(Site(heads=(head,))) for head in site.heads])
+    ]
+    if not found:
+        return {}
+    sites, both, first, second = zip(*found, strict=True)
+    values = table.values  # [row, case]
+    beyond = values[list(both)] - values[list(first)] - values[list(second)] + table.clean_values
+    n = beyond.shape[1]
+    errors = beyond.std(1, ddof=1) / np.sqrt(n) if n > 1 else None
+    means = beyond.mean(1)
+    return {
+        site: (float(means[k]), None if errors is None else float(errors[k]))
+        for k, site in enumerate(sites)
+    }
+
+
 def mean_and_error(values: npt.NDArray[np.float64]) -> tuple[float, float | None]:
     """The mean of some values, and its standard error where there are several."""
     n = len(values)
