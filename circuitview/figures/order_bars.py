@@ -1,4 +1,4 @@
-"""Path ablation: the metric with paths of up to so many heads, and what each order adds.
+"""Path ablation: the metric with paths of up to so many heads, and each order's marginal value.
 
 A bar is the whole value, from zero; the dashed line is the unchanged model, which the last order
 equals. Below, on a scale of its own, stands what each order changes: its value minus that of the
@@ -14,10 +14,10 @@ from circuitview.figures.effect_words import digits, with_error, with_unit, writ
 from circuitview.figures.enlarge import enlarged, enlargement
 from circuitview.figures.figure import Box, Curve, Figure, Group, Item, Rect, Text, segment
 from circuitview.figures.heading import MARGIN, heading
-from circuitview.figures.scatter import tick_text, tick_values
 from circuitview.figures.signed_bar import hatch
-from circuitview.figures.text_width import CAP_HEIGHT, elide, tick_step, width
+from circuitview.figures.text_width import CAP_HEIGHT, OTHER_FONT, elide, tick_step, width
 from circuitview.figures.theme import Theme, amount_colour, mix
+from circuitview.figures.ticks import tick_text, tick_values
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import OrderRow
@@ -172,7 +172,7 @@ def _clean_line(chart: _Chart, words: str, clean: float, theme: Theme) -> Group:
     label = Text(
         area.right, area.top - _OVER - _CLEAN + 10, words, size, theme.accent, "end", bold=True
     )
-    start = area.right - width(words, size, bold=True)
+    start = area.right - OTHER_FONT * width(words, size, bold=True)
     key = segment(start - 34, label.y - 4, start - 8, label.y - 4)
     sample = Curve(key, stroke=theme.accent, stroke_width=1.8, dash=(7.0, 4.0))
     return Group((rim, dashed, sample, label), id="clean", title=words)
@@ -191,7 +191,7 @@ def _order_names(rows: Sequence["OrderRow"], area: Box, y: float, theme: Theme) 
 def _told(
     rows: Sequence["OrderRow"], area: Box, metric: MetricName, theme: Theme
 ) -> Iterator[Item]:
-    """What each order adds, in words under its name, where there is no room for bars."""
+    """Marginal values in words under the orders' names, where there is no room for bars."""
     pitch, middles = _slots(rows, area)
     texts, size = _marginal_texts(rows, metric, pitch)
     for row, x, text in zip(rows, middles, texts, strict=True):
@@ -203,7 +203,7 @@ def _told(
 def _marginal_texts(
     rows: Sequence["OrderRow"], metric: MetricName, pitch: float
 ) -> tuple[list[str], float]:
-    """What each order adds, with its error where all have room for it; and the size."""
+    """Marginal values, each with its error where all have room for it; and the size."""
     texts = [_marginal_text(row, metric) for row in rows]
     size = _fitting(texts, pitch)
     if not size:  # the error is left to the whisker
@@ -220,7 +220,7 @@ def _marginals(
     pitch, middles = _slots(rows, area)
     wide = min(_WIDEST_BAR, _BAR_SHARE * pitch)
     texts, size = _marginal_texts(rows, metric, pitch)
-    items = _axis(chart, with_unit("added", metric), theme)
+    items = _axis(chart, with_unit("marginal", metric), theme)
     bars: list[Item] = []
     for row, x, text in zip(rows, middles, texts, strict=True):
         if row.marginal is None:
@@ -240,7 +240,7 @@ def _marginals(
             ink = amount_colour(_written(row.marginal, metric), theme)
             paper = theme.background
             bar.append(Text(x, beyond, text, size, ink, "middle", bold=True, halo=paper))
-        title = f"order {row.order} adds {_marginal_text(row, metric)}"
+        title = f"order {row.order}: marginal {_marginal_text(row, metric)}"
         bars.append(Group(tuple(bar), id=f"marginal-{row.order}", title=title, data=row))
     bars.append(Curve(segment(area.left, chart.y(0), area.right, chart.y(0)), stroke=theme.muted))
     items.append(Group(tuple(bars), id="marginals"))

@@ -6,7 +6,7 @@ side by side. The diagonal holds the single effects. Levels are symmetric about 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +18,15 @@ from circuitview.figures.effect_words import held, with_unit, written
 from circuitview.figures.enlarge import enlarged, enlargement
 from circuitview.figures.figure import Curve, Figure, Group, Image, Item, Rect, Text, segment
 from circuitview.figures.heading import MARGIN, heading
+from circuitview.figures.pair_axes import (
+    NAMED_FROM,
+    Place,
+    label_width,
+    names_flat,
+    pair_axes,
+)
 from circuitview.figures.pair_grid import PairCell, PairGrid, PairValue, pair_grid
-from circuitview.figures.text_width import CAP_HEIGHT, elide, tick_step, width
+from circuitview.figures.text_width import CAP_HEIGHT, OTHER_FONT, elide, width
 from circuitview.figures.theme import Theme, amount_colour, diverging, hex_colour, readable_on, rgb
 from circuitview.session import numbers
 
@@ -28,14 +35,15 @@ if TYPE_CHECKING:
 
 _SIZE, _SMALL, _SMALLEST = 12.0, 11.0, 8.5
 _MOST_CELLS = 32  # heads; the cells of more are one image
-_ALL_NAMED = 24  # heads; of more, labels are thinned where they have no room
-_PITCH = 14.0  # pixels from one label to the next
 _GRID_FROM = 5.0  # pixels a cell, from which lines part the cells
 _BAR_WIDTH = 12.0
 _LINE = 16.0  # pixels from one line of the key to the next
 _SHORTEST, _LONGEST = 60.0, 140.0  # pixels, of the colour bar
 _LEVELS = 72.0  # pixels, for the colour bar with its levels
 _LEAST_SHARE = 0.5  # of the side that cells could have, where words beside them take room
+_SHORT_SHARE = 0.3  # the same, for the one word without which the scale can't be read
+_KEY_GAP = 24.0  # pixels from the cells to the key beside them
+_WIDER = 1.7  # times its height a cell may be wide, where room is left beside it
 _LARGEST = 76.0  # pixels, of a cell's side: three heads need no more
 _LISTED = 6  # pairs in words beside the cells
 _KEY_ROOM = 310.0  # pixels from the top, for heading and colour bar
@@ -43,17 +51,6 @@ _WORDS = {
     "effect": "effect of removing both",
     "interaction": "interaction: both − one − the other",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the cells are: the corner of the first, and their side; and where their key is: its
-    left and top, and how long its colour bar may be (pixels)."""
-
-    left: float
-    top: float
-    side: float
-    key: tuple[float, float, float]
 
 
 def pair_figure(
@@ -99,9 +96,9 @@ def pair_figure(
     items: tuple[Item, ...] = (
         head,
         matrix(grid, place, marked, theme),
-        *_axes(heads, place, theme),
+        *pair_axes(heads, place, theme),
         _key(grid, words, place.key, wide, theme),
-        *_largest(grid, place.left + len(heads) * place.side, high, wide, theme),
+        *_largest(grid, place.left + len(heads) * place.across, high, wide, theme),
     )
     made = Figure(wide, high, theme.background, items, title, description)
     return enlarged(made, factor)
@@ -109,83 +106,111 @@ def pair_figure(
 
 def _fitted(
     heads: Sequence[Head], words: tuple[str, ...], top: float, wide: float, high: float
-) -> tuple[tuple[str, ...], _Place]:
-    """As many of the key's words as leave most of the room to the cells, and where all stands."""
+) -> tuple[tuple[str, ...], Place]:
+    """As many of the key's words as leave most of the room to the cells, and where all stands; the
+    last of `words` is what the scale is in short, for where nothing longer has room."""
     most = _place(heads, (), top, wide, high).side
-    for count in range(len(words), 0, -1):
-        place = _place(heads, words[:count], top, wide, high)
-        if place.side >= _LEAST_SHARE * most:
-            return words[:count], place
+    *long, short = words
+    for shown in (*(tuple(long[:count]) for count in range(len(long), 0, -1)), (short,)):
+        place = _place(heads, shown, top, wide, high)
+        if place.side >= (_SHORT_SHARE if shown == (short,) else _LEAST_SHARE) * most:
+            return shown, place
     return (), _place(heads, (), top, wide, high)
 
 
 def _place(
     heads: Sequence[Head], words: Sequence[str], top: float, wide: float, high: float
-) -> _Place:
+) -> Place:
     """The cells as large as they can be, with the key beside them or in the half without cells."""
-    n, label = len(heads), max(width(str(head), _SIZE) for head in heads)
-    needed = max([_LEVELS, *(width(word, _SMALL) + 8 for word in words)])
-    left, words_high = MARGIN + 22 + label, 14.0 + len(words) * _LINE
+    place = _place_with(heads, words, top, wide, high, named=True)
+    if place.side >= NAMED_FROM:
+        return place
+    # Layers in place of heads: their labels lie flat, which may leave larger cells than before.
+    layered = _place_with(heads, words, top, wide, high, named=False)
+    if layered.side < NAMED_FROM:
+        return layered
+    side = NAMED_FROM - 0.01
+    return replace(layered, side=side, across=min(layered.across, side * _WIDER))
+
+
+def _place_with(
+    heads: Sequence[Head],
+    words: Sequence[str],
+    top: float,
+    wide: float,
+    high: float,
+    *,
+    named: bool,
+) -> Place:
+    """The same, with each head named or only their layers."""
+    n, label = len(heads), label_width(heads, named=named)
+    needed = max([_LEVELS, *(width(word, _SMALL) + 11 for word in words)])
+    left, words_high = MARGIN + (22 if named else 9) + label, 14.0 + len(words) * _LINE
     most = (wide - left - MARGIN) / n
-    below = MARGIN + 16 + (30 if _flat(heads, min(most, _LARGEST)) else 22 + label)
+    guess = min(most, _LARGEST)
+    flat = not named or names_flat(heads, guess)
+    below = MARGIN + 16 + ((30 if named else 8) if flat else 22 + label)
     side = max(min(most, (high - top - below) / n, _LARGEST), 0.5)
-    beside = left + n * side + 24
-    if beside + needed <= wide - MARGIN:
+    spare = wide - MARGIN - needed * OTHER_FONT - _KEY_GAP - left - n * side
+    if spare >= 0:
+        # Wider cells have room for their numbers; what is left then goes to both sides.
+        across = min(side + spare / n, _WIDER * side, _LARGEST)
+        spare -= n * (across - side)
+        left += spare / 3
         length = max(min(n * side - words_high, high - MARGIN - 12 - top - words_high), 24.0)
-        return _Place(left, top, side, (beside, top + 8, min(length, _LONGEST)))
+        key = left + n * across + _KEY_GAP, top + 8, min(length, _LONGEST)
+        return Place(left, top, side, across, key)
     # In the free corner the key must end above the cells, whose edge falls to the right.
     at = max(wide - MARGIN - needed, left)
     short = words_high + _SHORTEST + 14 - max(at - left - side, 0.0)
     down = top + max(short, 0.0)
     side = max(min(side, (high - down - below) / n), 0.5)
     free = down - top + max(at - left - side, 0.0) - words_high - 14
-    return _Place(left, down, side, (at, top + 8, max(min(free, _LONGEST), 24.0)))
+    return Place(left, down, side, side, (at, top + 8, max(min(free, _LONGEST), 24.0)))
 
 
-def _flat(heads: Sequence[Head], side: float) -> bool:
-    return max(width(str(head), _SIZE) for head in heads) + 6 <= side
-
-
-def _raster(grid: PairGrid, place: _Place, marked: Site | None, theme: Theme) -> Group:
+def _raster(grid: PairGrid, place: Place, marked: Site | None, theme: Theme) -> Group:
     """All cells as one image: of many heads each is a few pixels. Its data is the grid, which
     knows what stands where."""
-    n, side = len(grid.heads), place.side
+    n, side, across = len(grid.heads), place.side, place.across
     rgba = diverging(grid.values, theme, grid.limit)
     rgba[~np.isfinite(grid.values)] = (*rgb(theme.panel), 255)
     rgba[np.triu_indices(n, 1)] = 0
-    image = Image(place.left, place.top, n * side, n * side, rgba, smooth=side < 1)
+    image = Image(place.left, place.top, n * across, n * side, rgba, smooth=side < 1)
     items: list[Item] = [Group((image,), id="pairs", data=grid)]
     if marked is not None and set(marked.heads) <= set(grid.heads):
         lower, upper = (grid.heads.index(marked.heads[end]) for end in (-1, 0))
         cell = grid.cell(lower, upper)
         if cell is not None and cell.site == marked:
-            items.append(_outline(place.left + upper * side, place.top + lower * side, side, theme))
+            corner = place.left + upper * across, place.top + lower * side
+            items.append(_outline(*corner, across, side, theme))
     return Group((*items, *_layer_lines(grid.heads, place, theme)), id="cells")
 
 
-def _outline(x: float, y: float, side: float, theme: Theme) -> Rect:
+def _outline(x: float, y: float, across: float, side: float, theme: Theme) -> Rect:
     """About the cell whose corner is (x, y); larger than one that is too small to be seen."""
-    reach = max(side, 7.0)
-    corner = x + side / 2 - reach / 2, y + side / 2 - reach / 2
-    return Rect(*corner, reach, reach, stroke=theme.accent, stroke_width=2.5)
+    wide, high = max(across, 7.0), max(side, 7.0)
+    corner = x + across / 2 - wide / 2, y + side / 2 - high / 2
+    return Rect(*corner, wide, high, stroke=theme.accent, stroke_width=2.5)
 
 
-def _cells(grid: PairGrid, place: _Place, marked: Site | None, theme: Theme) -> Group:
+def _cells(grid: PairGrid, place: Place, marked: Site | None, theme: Theme) -> Group:
     """Each cell by itself, with its number where there is room."""
-    n, side = len(grid.heads), place.side
+    n, side, across = len(grid.heads), place.side, place.across
     found = [(i, j, grid.cell(i, j)) for i in range(n) for j in range(i + 1)]
-    size = _number_size([cell for _, _, cell in found if cell is not None], side, grid.metric)
+    known = [cell for _, _, cell in found if cell is not None]
+    size = _number_size(known, across, side, grid.metric)
     gap = 0.5 if side >= _GRID_FROM else 0.0
     items: list[Item] = []
     outline: list[Item] = []
     for lower, upper, cell in found:
-        x, y = place.left + upper * side, place.top + lower * side
-        square = x + gap, y + gap, side - 2 * gap, side - 2 * gap
+        x, y = place.left + upper * across, place.top + lower * side
+        square = x + gap, y + gap, across - 2 * gap, side - 2 * gap
         if cell is None:
             items.append(Rect(*square, fill=theme.panel))
             continue
         if cell.site == marked:
-            outline.append(_outline(x, y, side, theme))
+            outline.append(_outline(x, y, across, side, theme))
         parts = tuple(_cell(cell, grid, square, lower == upper, size, theme))
         items.append(Group(parts, id=f"pair-{cell.site}", title=cell.title, data=cell.site))
     items += _layer_lines(grid.heads, place, theme)
@@ -200,64 +225,43 @@ def _cell(
     size: float,
     theme: Theme,
 ) -> Iterator[Item]:
-    x, y, side, _ = square
+    x, y, across, side = square
     uncoloured = cell.value is None or (alone and grid.show == "interaction")
     fill = theme.panel
     if not uncoloured:
         fill = hex_colour(diverging(cell.value or 0.0, theme, grid.limit))
     yield Rect(*square, fill=fill)
     if alone and side >= 7:
-        rim = x + 0.5, y + 0.5, side - 1, side - 1
+        rim = x + 0.5, y + 0.5, across - 1, side - 1
         yield Rect(*rim, stroke=theme.muted, stroke_width=0.8)
     if size and not uncoloured:
         text = written(cell.value or 0.0, grid.metric)
         middle = y + side / 2 + size * CAP_HEIGHT / 2
-        yield Text(x + side / 2, middle, text, size, readable_on(fill, theme), "middle")
+        yield Text(x + across / 2, middle, text, size, readable_on(fill, theme), "middle")
 
 
-def _layer_lines(heads: Sequence[Head], place: _Place, theme: Theme) -> list[Item]:
+def _layer_lines(heads: Sequence[Head], place: Place, theme: Theme) -> list[Item]:
     """Where one layer ends and the next begins."""
-    n, side = len(heads), place.side
+    n, side, each = len(heads), place.side, place.across
     lines: list[Item] = []
     for first in range(1, n):
         if heads[first].layer != heads[first - 1].layer:
-            x, y = place.left + first * side, place.top + first * side
+            x, y = place.left + first * each, place.top + first * side
             across = segment(place.left, y, x, y)
             down = segment(x, y, x, place.top + n * side)
             lines.append(Curve((*across, *down), stroke=theme.muted, stroke_width=1.0))
     return lines
 
 
-def _number_size(cells: Sequence[PairCell], side: float, metric: MetricName) -> float:
+def _number_size(
+    cells: Sequence[PairCell], across: float, side: float, metric: MetricName
+) -> float:
     """The size of the numbers in the cells; 0 where they can't be read."""
     texts = [written(cell.value, metric) for cell in cells if cell.value is not None]
     if not texts or side * 0.4 < _SMALLEST:
         return 0.0
-    size = min(_SIZE, side * 0.4, (side - 4) / max(width(text, 1.0) for text in texts))
+    size = min(_SIZE, side * 0.4, (across - 4) / max(width(text, 1.0) for text in texts))
     return size if size >= _SMALLEST else 0.0
-
-
-def _axes(heads: Sequence[Head], place: _Place, theme: Theme) -> tuple[Item, ...]:
-    """The heads, down the side and under the cells; of many every k-th."""
-    n, side = len(heads), place.side
-    room = n * side
-    step = tick_step(n, room, _PITCH) if n > _ALL_NAMED or side < _PITCH - 4 else 1
-    size = _SIZE if side >= _PITCH or step > 1 else max(side * 0.85, _SMALLEST)
-    flat = _flat(heads, side * step)
-    down: list[Item] = []
-    across: list[Item] = []
-    bottom = place.top + room
-    for number in range(0, n, step):
-        name = str(heads[number])
-        y = place.top + (number + 0.5) * side + size * CAP_HEIGHT / 2
-        down.append(Text(place.left - 7, y, name, size, theme.text, "end"))
-        x = place.left + (number + 0.5) * side
-        if flat:
-            across.append(Text(x, bottom + 17, name, size, theme.text, "middle"))
-        else:
-            x += size * CAP_HEIGHT / 2
-            across.append(Text(x, bottom + 7, name, size, theme.text, "end", rotation=-90))
-    return Group(tuple(down), id="heads-down"), Group(tuple(across), id="heads-across")
 
 
 def _key_words(metric: MetricName, show: PairValue, clean: float, frozen: bool) -> tuple[str, ...]:
@@ -265,6 +269,7 @@ def _key_words(metric: MetricName, show: PairValue, clean: float, frozen: bool) 
         with_unit(_WORDS[show], metric),
         f"{held(frozen)}; diagonal: one head alone" if show == "effect" else held(frozen),
         f"clean {written(clean, metric, signed=False)}",
+        with_unit(show, metric),
     )
 
 
@@ -304,7 +309,7 @@ def _largest(
 ) -> tuple[Item, ...]:
     """The pairs with the largest values in words, at the foot beside the cells, where room is."""
     pairs = grid.largest(_LISTED)
-    left, pitch = edge + 24, 18.0
+    left, pitch = edge + _KEY_GAP, 18.0
     top = high - MARGIN - 22 - len(pairs) * pitch
     named = max((width(str(cell.site), _SIZE) for _, cell in pairs), default=0.0)
     amounts = [written(value, grid.metric) for value, _ in pairs]

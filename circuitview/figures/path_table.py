@@ -22,7 +22,7 @@ Cell = str | float
 _SIZE, _SMALL = 12.0, 11.0
 _HEADER = 24.0
 _PITCH_SPAN = 19.0, 26.0
-_GAP, _INDENT = 20.0, 14.0
+GAP, _INDENT = 20.0, 14.0
 _WIDEST_GAP = 120.0
 _LEAST_TEXT = 60.0  # pixels that a column of text keeps when room is short
 
@@ -66,6 +66,7 @@ def table_figure(
     amount_column: int = -1,
     right_columns: Sequence[int] = (),
     digits: int = 2,
+    gap: float = GAP,
 ) -> Figure:
     """The table of `rows`.
 
@@ -81,13 +82,14 @@ def table_figure(
         amount_column: the column that is summed up where rows are left out.
         right_columns: columns of written numbers, aligned like the others' amounts.
         digits: of the numbers, behind the point.
+        gap: pixels between two columns, at least.
     """
     head, top = heading(title, subtitle, theme, width)
     room = height - top - _HEADER - MARGIN
     capacity = max(1, int(room // _PITCH_SPAN[0]))
     shown = fitting_rows(rows, capacity, len(headers), amount_column)
     pitch = min(max(room / max(len(shown), 1), _PITCH_SPAN[0]), _PITCH_SPAN[1])
-    columns = _columns(headers, shown, width, right_columns, digits)
+    columns = _columns(headers, shown, width, right_columns, digits, gap)
     indented = any(row.kind == "group" for row in shown)
     right = columns[-1].right if columns else width - MARGIN
     items: list[Item] = [head, _header(headers, columns, top, right, theme)]
@@ -168,6 +170,7 @@ def _columns(
     wide: float,
     right: Sequence[int],
     digits: int,
+    gap: float,
 ) -> list[_Column]:
     """Numbers get what they need; texts share the rest, the longer giving way first."""
     numeric = [
@@ -175,13 +178,14 @@ def _columns(
         for place in range(len(headers))
     ]
     needs = []
+    grouped = any(row.kind == "group" for row in rows)
     for place, header in enumerate(headers):
         widths = [
             width(_written(row.cells[place], digits), _SIZE, row.kind != "row") for row in rows
         ]
-        spare = _INDENT if place == 0 else 0.0
+        spare = _INDENT if place == 0 and grouped else 0.0
         needs.append(max([width(header, _SMALL), *widths]) + spare)
-    room = wide - 2 * MARGIN - _GAP * (len(headers) - 1)
+    room = wide - 2 * MARGIN - gap * (len(headers) - 1)
     texts = [place for place, number in enumerate(numeric) if not number]
     over = sum(needs) - room
     while over > 0.01 and texts:
@@ -197,7 +201,7 @@ def _columns(
     left = MARGIN
     for place, need in enumerate(needs):
         columns.append(_Column(left, left + need, numeric[place]))
-        left += need + _GAP + (spare if place == 0 else 0.0)
+        left += need + gap + (spare if place == 0 else 0.0)
     return columns
 
 

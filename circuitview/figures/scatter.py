@@ -23,20 +23,22 @@ from circuitview.figures.figure import (
     segment,
 )
 from circuitview.figures.heading import MARGIN, heading
-from circuitview.figures.text_width import CAP_HEIGHT, elide, width
+from circuitview.figures.text_width import CAP_HEIGHT, OTHER_FONT, elide, width
 from circuitview.figures.theme import Theme
-from circuitview.session.numbers import MINUS, logits
+from circuitview.figures.ticks import TICK_ROOM, tick_text, two_ticks
+from circuitview.session.numbers import logits
 
 _AXIS, _LABEL = 12.0, 11.0
 _RADIUS, _SMALL_RADIUS = 4.0, 3.0
 _MANY = 60  # points; from here on they are drawn small
 _ALL_NAMED = 24  # points; of more than these, those near zero have no label
 _NEAR = 26.0  # pixels from zero
-_LONG, _FINE = 1e4, -3  # ticks of this size, or this power of ten apart, are written as 2e5
 _SHARES = (0.08, 0.9, 0.25, 0.75, 0.5, 0.16, 0.83, 0.33, 0.67)  # of the width, for its name
 _ALONG = tuple(share / 5 for share in range(-5, 6))  # places along a slanting text
 _CAP = 3.5  # pixels to each side, at the ends of an error bar
-_TICK_ROOM = 56.0  # pixels between two ticks, at least
+_CLEAR = 1.5  # times as far as its own dot is every other one from a label, at least
+_ASIDE = -5.0, 5.0, -10.0, 10.0  # pixels that a label beside a dot may be off its height
+_CROSSING = 5.0  # pixels about the crossing of the zero lines that no label covers
 _SLACK = 0.08  # of the span, left free around the points
 
 
@@ -169,19 +171,6 @@ def _factor(needed: float, wide: float, high: float) -> float:
     return (1 - 2 * _SLACK) / needed if needed > 1e-300 else min(wide, high)
 
 
-def tick_values(
-    low: float, high: float, room: float, each: float = _TICK_ROOM
-) -> tuple[float, ...]:
-    """Round values between `low` and `high`, at least `each` of `room` pixels apart."""
-    raw = (high - low) * each / room
-    power: float = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * times for times in (1, 2, 5, 10) if power * times >= raw * (1 - 1e-9))
-    return tuple(
-        count * step
-        for count in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    )
-
-
 def scatter_items(
     points: Sequence[ScatterPoint], words: ScatterText, theme: Theme, scale: Scale
 ) -> Iterator[Item]:
@@ -214,8 +203,8 @@ def _lines(words: ScatterText, theme: Theme, scale: Scale) -> Iterator[Item]:
 
 def _axes(words: ScatterText, theme: Theme, scale: Scale) -> Iterator[Item]:
     area = scale.area
-    xs = tick_values(scale.low_x, scale.high_x, area.right - area.left)
-    ys = tick_values(scale.low_y, scale.high_y, area.bottom - area.top, _TICK_ROOM * 0.75)
+    xs = two_ticks(scale.low_x, scale.high_x, area.right - area.left, TICK_ROOM)
+    ys = two_ticks(scale.low_y, scale.high_y, area.bottom - area.top, TICK_ROOM * 0.75)
     for value in xs:
         x = scale.x(value)
         yield Curve((("M", x, area.top), ("L", x, area.bottom)), stroke=theme.faint)
@@ -232,21 +221,6 @@ def _axes(words: ScatterText, theme: Theme, scale: Scale) -> Iterator[Item]:
     under, beside = elide(words.x, _AXIS, across), elide(words.y, _AXIS, down)
     yield Text(centre_x, area.bottom + 36, under, _AXIS, theme.text, anchor="middle")
     yield Text(MARGIN + _AXIS, centre_y, beside, _AXIS, theme.text, "middle", rotation=-90)
-
-
-def tick_text(value: float, ticks: Sequence[float]) -> str:
-    """`value` with as many digits as the distance between the ticks asks for."""
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else abs(value) or 1.0
-    power = math.floor(math.log10(step) + 1e-9)
-    largest = max(map(abs, ticks), default=0.0)
-    if largest >= _LONG or power < _FINE:
-        if abs(value) < step / 2:
-            return "0"
-        own = math.floor(math.log10(abs(value)) + 1e-9)
-        text = f"{abs(value) / 10.0**own:.{max(0, own - power)}f}e{own}"
-    else:
-        text = f"{abs(value):.{max(0, -power)}f}"
-    return MINUS + text if value < 0 and text.strip("0.") else text
 
 
 def _error_bar(point: ScatterPoint, theme: Theme, scale: Scale) -> Iterator[Item]:
@@ -286,9 +260,11 @@ def _labels(
     scale: Scale,
     radius: float,
 ) -> Iterator[Item]:
-    """As many labels as stand clear of points and of one another, the far-out points first; of many
-    points those around zero have none."""
+    """As many labels as stand clear of points, lines and one another, each with its own dot as the
+    nearest; the far-out points first, of many points those around zero have none."""
     taken = [_around(point, scale, radius) for point in points]
+    x, y = scale.x(0), scale.y(0)
+    taken.append(Box(x - _CROSSING, y - _CROSSING, x + _CROSSING, y + _CROSSING))
     taken += [_bar_box(point, scale) for point in points if point.reach]
     far = {point: _far_out(point, words, scale) for point in points}
     ranked = sorted(points, key=lambda point: (not point.marked, -far[point]))
@@ -296,7 +272,11 @@ def _labels(
         if len(points) > _ALL_NAMED and far[point] < _NEAR and not point.marked:
             continue
         places = list(_placements(point, theme, scale, radius))
-        free = (text for text in places if _is_free(text, taken, scale))
+        free = (
+            text
+            for text in places
+            if _is_free(text, taken, words, scale) and _is_of(text, point, points, scale)
+        )
         # What is selected must be named, be it over others.
         text = next(free, places[0] if point.marked else None)
         if text is not None:
@@ -313,11 +293,36 @@ def _far_out(point: ScatterPoint, words: ScatterText, scale: Scale) -> float:
     return math.hypot(across, up) + (abs(across + up) if words.diagonal else 0.0)
 
 
-def _is_free(text: Text, taken: Sequence[Box], scale: Scale) -> bool:
+def _is_free(text: Text, taken: Sequence[Box], words: ScatterText, scale: Scale) -> bool:
     box = bounds(text)
     if box is None or not scale.area.contains(box):
         return False
-    return not any(box.overlaps(other) for other in taken)
+    return not _is_struck(text, box, words, scale) and not any(box.overlaps(b) for b in taken)
+
+
+def _is_struck(text: Text, box: Box, words: ScatterText, scale: Scale) -> bool:
+    """Whether a zero line or the diagonal goes through the letters."""
+    x, y = scale.x(0), scale.y(0)
+    top, bottom = text.y - text.size * CAP_HEIGHT - 1, text.y + 1
+    if box.left - 1 < x < box.right + 1 or top < y < bottom:
+        return True
+    # On one scale for both the diagonal falls under 45 degrees: x − y (pixels) stays along it.
+    return bool(words.diagonal) and box.left - bottom < x - y < box.right - top
+
+
+def _is_of(text: Text, own: ScatterPoint, points: Sequence[ScatterPoint], scale: Scale) -> bool:
+    """Whether a label is so much nearer to its own dot that it is not taken for another's."""
+    box = bounds(text)
+    assert box is not None
+
+    def away(point: ScatterPoint) -> float:
+        x, y = scale.x(point.x), scale.y(point.y)
+        return math.hypot(
+            x - min(max(x, box.left), box.right), y - min(max(y, box.top), box.bottom)
+        )
+
+    least = _CLEAR * away(own)
+    return all(point is own or away(point) >= least for point in points)
 
 
 def _around(point: ScatterPoint, scale: Scale, radius: float) -> Box:
@@ -341,14 +346,21 @@ def _placements(point: ScatterPoint, theme: Theme, scale: Scale, radius: float) 
         (x, below, "middle"),
         (x + gap / 2, above + 2, "start"),
         (x - gap / 2, below - 2, "end"),
+        *((x + gap, level + off, "start") for off in _ASIDE),
+        *((x - gap, level - off, "end") for off in _ASIDE),
     )
+    if point.reach:  # beyond the ends of its error bar
+        over, under = scale.y(point.y + point.reach) - 6, scale.y(point.y - point.reach) + 6
+        under += _LABEL * CAP_HEIGHT
+        beside: tuple[Anchor, ...] = ("middle", "end", "start")
+        places += tuple((x, down, anchor) for anchor in beside for down in (over, under))
     bold, halo, label = point.marked, theme.background, point.label
     for across, down, anchor in places:
         yield Text(across, down, label, _LABEL, theme.text, anchor, bold=bold, halo=halo)
 
 
 def _square(x: float, y: float) -> Box:
-    half = 0.5 * _LABEL
+    half = 0.55 * _LABEL
     return Box(x - half, y - half, x + half, y + half)
 
 
@@ -357,14 +369,20 @@ def _diagonal_label(
 ) -> Text | None:
     """The diagonal's name where there is room beside it, first above its upper end."""
     # The diagonal falls from left to right under 45 degrees, so text along it does too.
-    half = width(words.diagonal, _LABEL) / 2 * math.cos(math.pi / 4)
+    half = OTHER_FONT * width(words.diagonal, _LABEL) / 2 * math.cos(math.pi / 4)
+    area, zero_x, zero_y = scale.area, scale.x(0), scale.y(0)
+    zeros = (
+        Box(area.left, zero_y, area.right, zero_y),
+        Box(zero_x, area.top, zero_x, area.bottom),
+    )
+    rise = _LABEL * CAP_HEIGHT / 2 * math.cos(math.pi / 4)  # from the baseline to the middle
     for side, share in itertools.product((8.0, -8.0 - _LABEL * CAP_HEIGHT), _SHARES):
         x = scale.area.left + share * (scale.area.right - scale.area.left)
         value = scale.low_x + (x - scale.area.left) / scale.factor
         lift = side * math.cos(math.pi / 4)
         x, y = x + lift, scale.y(-value) - lift
-        parts = [_square(x + t * half, y + t * half) for t in _ALONG]
-        clear = not any(part.overlaps(other) for part in parts for other in taken)
+        parts = [_square(x + rise + t * half, y - rise + t * half) for t in _ALONG]
+        clear = not any(part.overlaps(other) for part in parts for other in (*taken, *zeros))
         if scale.area.contains(Box(x - half, y - half, x + half, y + half)) and clear:
             diagonal, ink = words.diagonal, theme.muted
             halo = theme.background

@@ -5,6 +5,7 @@ fontTools reads the font when the first width is asked for.
 """
 
 import unicodedata
+from bisect import bisect_left
 from functools import cache, lru_cache
 
 from circuitview.resources import resource
@@ -14,6 +15,9 @@ CAP_HEIGHT = (
     0.727  # of the size; a text is centred on y with its baseline at y + size * CAP_HEIGHT/2
 )
 ELLIPSIS = "…"
+# How much wider a text may come out where an exported file is shown in another font.
+OTHER_FONT = 1.12
+_TURNS_INTO = " → "
 _STEPS = (1, 2, 5)
 
 
@@ -58,9 +62,17 @@ def width(text: str, size: float, bold: bool = False) -> float:
 
 
 def elide(text: str, size: float, room: float, bold: bool = False) -> str:
-    """`text` where it fits into `room` pixels, else its start and "…", else ""."""
+    """`text` where it fits into `room` pixels, else its start and "…", else "".
+
+    Of two tokens, "a → b", both keep their starts: it is the second that has come anew.
+    """
     if width(text, size, bold) <= room:
         return text
+    if text.count(_TURNS_INTO) == 1:
+        before, _, after = text.partition(_TURNS_INTO)
+        both = _elided_pair(before, after, size, room, bold)
+        if both:
+            return both
     left = room / size - _advance(ELLIPSIS, bold)
     if left < 0:
         return ""
@@ -74,6 +86,49 @@ def elide(text: str, size: float, room: float, bold: bool = False) -> str:
     while kept and _joins(text, kept):
         kept -= 1
     return text[:kept].rstrip() + ELLIPSIS
+
+
+def _elided_pair(before: str, after: str, size: float, room: float, bold: bool) -> str:
+    """Both with an arrow between them, the shorter whole where it leaves room; "" where not even
+    a letter of each fits."""
+    needs = width(before, size, bold), width(after, size, bold)
+    for arrow in (_TURNS_INTO, _TURNS_INTO.strip()):
+        left = room - width(arrow, size, bold)
+        share = left - min(*needs, left / 2)
+        parts = [
+            elide(part, size, max(min(need, share), 0.0), bold)
+            for part, need in zip((before, after), needs, strict=True)
+        ]
+        begun = [part.removesuffix(ELLIPSIS) for part in parts]
+        # A position may stand before the first token, whose own letters are what counts.
+        if all(
+            len(kept) > whole.find("␣") + 1
+            for kept, whole in zip(begun, (before, after), strict=True)
+        ):
+            return arrow.join(parts)
+    return ""
+
+
+def elide_middle(text: str, size: float, room: float, bold: bool = False) -> str:
+    """`text` where it fits into `room` pixels, else its start and its end with "…" between."""
+    if width(text, size, bold) <= room:
+        return text
+
+    def shortened(kept: int) -> str:
+        head = kept - kept * 2 // 5
+        tail = len(text) - kept + head
+        while head and _joins(text, head):
+            head -= 1
+        while tail < len(text) and _joins(text, tail):
+            tail += 1
+        return text[:head].rstrip() + ELLIPSIS + text[tail:].lstrip()
+
+    fitting = bisect_left(
+        range(1, len(text)), True, key=lambda n: width(shortened(n), size, bold) > room
+    )
+    if not fitting and width(ELLIPSIS, size, bold) > room:
+        return ""
+    return shortened(fitting)
 
 
 def _joins(text: str, place: int) -> bool:

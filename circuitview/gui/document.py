@@ -10,6 +10,7 @@ theme) apply at once. Answers to a question that is no longer asked are dropped.
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path as FilePath
+from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
@@ -24,6 +25,10 @@ from circuitview.gui.lab_queue import LabQueue
 from circuitview.session.opening import Answer, opening_steps
 from circuitview.session.pipeline import Pipeline
 from circuitview.session.state import Results, Selection, Snapshot, State
+
+# What can fail; "run or file" is a run of the lab, and a file that is read or written. The next
+# success of the same act takes the message of its failure away.
+Act = Literal["analysis", "run or file", "other"]
 
 
 class Document(QObject):
@@ -62,6 +67,12 @@ class Document(QObject):
         self._doing = ""
         self._fallback: State | None = None
         self._carried: tuple[str, str] | None = None
+        self._failed: Act = "analysis"
+
+    @property
+    def failed_act(self) -> Act:
+        """What the failure of the snapshot is of, where it has one."""
+        return self._failed
 
     @property
     def state(self) -> State:
@@ -124,21 +135,32 @@ class Document(QObject):
         """Show a chain of heads in the panels; None the strongest head."""
         self.edit(lambda state: replace(state, opened=heads or None))
 
-    def report(self, text: str, details: str | None = None) -> None:
-        """Tell the user of a failure outside the pipeline; what is shown stays."""
+    def report(self, text: str, details: str | None = None, act: Act = "other") -> None:
+        """Tell the user of a failure outside the pipeline; what is shown stays.
+
+        Args:
+            act: what has failed; `settle` of the same takes the failure away.
+        """
         if self._snapshot.refused:  # the reason for the refusal has to stay readable
             text = f"{self._snapshot.failure}; {text}"
+        self._failed = act
         self._show(replace(self._snapshot, failure=text, details=details or text))
 
     def tell(self, text: str) -> None:
         """Confirm what the user has done."""
         self.told.emit(text)
 
+    def settle(self, act: Act) -> None:
+        """What failed before has been done now, or is not wanted any more."""
+        if self._snapshot.failure is not None and self._failed == act:
+            self.dismiss()
+
     def _on_written(self, path: FilePath) -> None:
+        self.settle("run or file")
         self.tell(f"Saved to {path}")
 
     def _on_unwritten(self, failure: Failure) -> None:
-        self.report(failure.text, failure.details)
+        self.report(failure.text, failure.details, "run or file")
 
     def dismiss(self) -> None:
         """Take the failure away. A refusal stays: its numbers are not to be trusted."""
@@ -206,12 +228,14 @@ class Document(QObject):
         self._good = Snapshot(state, results)
         text, details = self._carried or (None, None)
         self._carried = self._fallback = None
+        self._failed = "analysis"
         self._say("")
         shown = replace(self._good, failure=text, details=details, notice=answer.notice)
         self._show(shown)
 
     def _on_failed(self, failure: Failure) -> None:
         self._job = None
+        self._failed = "analysis"
         self._say("")
         if issubclass(failure.kind, ImbalanceError):
             # The refused model's own name: the numbers in the message are not the last one's.

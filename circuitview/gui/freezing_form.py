@@ -45,11 +45,13 @@ class FreezingForm(QScrollArea):
         entered: the user has ended an entry with Enter: run it.
         token_kept: the field of the new token was left with what may be no token.
         token_edited: another is being typed.
+        prompt_edited: another prompt B is being typed.
     """
 
     entered = Signal()
     token_kept = Signal(str)
     token_edited = Signal()
+    prompt_edited = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +60,7 @@ class FreezingForm(QScrollArea):
         self._tokens: tuple[str, ...] = ()
         self._source: int | None = None
         self._prompt_written = False
+        self._other: str | None = None  # the window's prompt B
         self.summand = QLineEdit()
         self.summand.setPlaceholderText("its own, in another order")
         self.summand.setToolTip("b: a prompt of as many tokens; empty takes this prompt's own")
@@ -140,10 +143,21 @@ class FreezingForm(QScrollArea):
             self._source = source
             if source is not None and source <= dest:
                 self.position.setCurrentIndex(source)
-        if not self._prompt_written:  # without a second prompt the first, for a word to be changed
-            state = snapshot.state
-            self.prompt_b.setText(state.prompt if state.other is None else state.other)
+        self._follow_prompt(snapshot.state)
         self.head.setText(f"head {self.chosen_head} at dest {dest}")
+
+    def _follow_prompt(self, state: State) -> None:
+        """Prompt B is the window's until it is edited here, and again once the window is given
+        another; without one it is the first prompt, for a word to be changed."""
+        if state.other != self._other:
+            self._other = state.other
+            if state.other is not None and state.other != state.prompt:
+                self._prompt_written = False
+        if not self._prompt_written:
+            text = state.prompt if state.other is None else state.other
+            if self.prompt_b.text() != text:
+                self.prompt_b.setText(text)
+                self.prompt_b.setCursorPosition(0)  # where it is longer than the field, its start
 
     @property
     def chosen_head(self) -> Head | None:
@@ -178,3 +192,4 @@ class FreezingForm(QScrollArea):
 
     def _write_prompt(self, text: str) -> None:
         self._prompt_written = bool(text)
+        self.prompt_edited.emit()

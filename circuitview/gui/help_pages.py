@@ -64,10 +64,10 @@ with. Results of another model or prompt are pale, and say so.</p>"""
 FREEZING = """<h3>What the freezing panel shows</h3>
 <p><b>Frozen</b>, a prompt's attention patterns, norm scales and MLP outputs are those of the clean
 run, whatever tokens are put in. What is left of the model is linear in the token embeddings.
-<b>Free</b>, or recomputed, all of it follows the new tokens.</p>
+<b>Free</b>, all of it is computed anew from the new tokens.</p>
 <p><b>Linearity</b> puts that to the test. g(t) are all logits with the token embeddings t, minus
 those with none. a is this prompt, b another of as many tokens, or the same tokens in another order.
-Frozen, g(a + b) and g(a) + g(b) agree but for rounding, and so do g(2a) and 2 g(a); recomputed,
+Frozen, g(a + b) and g(a) + g(b) agree but for rounding, and so do g(2a) and 2 g(a); free,
 they are apart by whole logits.</p>
 <p><b>Token swap</b> replaces the token at one position. Each path that starts there changes by its
 weight times what the new token would send less what the old one does. These changes add up to the

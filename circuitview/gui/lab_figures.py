@@ -9,7 +9,7 @@ from circuitview.figures.pair_grid import PairValue
 from circuitview.figures.run_figure import provenance, rows_figure, run_title
 from circuitview.figures.theme import Theme
 from circuitview.gui.lab_queue import LabRun
-from circuitview.gui.lab_words import of_words, state_words
+from circuitview.session.run_words import of_words
 
 if TYPE_CHECKING:
     from circuitview.core.ablation.table import OrderRow, Row
@@ -27,6 +27,7 @@ def run_figure(
     marked: Site | None = None,
     former: bool = False,
     pairs: PairValue = "effect",
+    state: str = "",
 ) -> Figure:
     """The run as a picture of its own.
 
@@ -34,10 +35,11 @@ def run_figure(
         rows: its rows, in the order in which a table is to have them.
         former: whether it is of something else than what the window shows.
         pairs: what a matrix of pairs shows.
+        state: how it stands, where it is not done.
     """
-    note = of_words(entry)
+    note = of_words(entry.question, entry.model_name, entry.run)
     if entry.state != "done":
-        note += f"; {state_words(entry)}"
+        note += f"; {state or entry.state}"
     if former:
         note += "; not of what is open now"
     return rows_figure(

@@ -65,11 +65,11 @@ class LabForm(QScrollArea):
 
     Signals:
         asked: (a Question, the short name of its model).
-        judged: why what the fields ask can't be run, or "".
+        judged: (why what the fields ask can't be run, or "", whether something in them is wrong).
     """
 
     asked = Signal(object, str)
-    judged = Signal(str)
+    judged = Signal(str, bool)
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ class LabForm(QScrollArea):
         else:
             self.run_button.setToolTip(why or "")
         self.kind.setToolTip(self.kind.currentData(Qt.ItemDataRole.ToolTipRole) or "")
-        self.judged.emit(why or "")
+        self.judged.emit(why or "", why is not None and not self._lacks(question))
 
     def _show_rows(self) -> None:
         asks, on = self.asks, self.on.currentIndex()
@@ -337,6 +337,15 @@ class LabForm(QScrollArea):
         if self._snapshot.refused:
             return "the model was refused: its paths don't add up"
         return reason_against(question, facts.config)
+
+    def _lacks(self, question: Question | None) -> bool:
+        """Whether something is still to be filled in, or another prompt to be shown: no error."""
+        snapshot = self._snapshot
+        if question is None or snapshot.refused or snapshot.state.showing == "difference":
+            return not snapshot.refused
+        no_site = question.what == "chosen" and not question.chosen
+        no_data = not question.text and not any(map(str.strip, question.prompts))
+        return no_site or no_data
 
     def ask(self) -> None:
         """Run what the fields ask, where it can be run."""

@@ -68,8 +68,10 @@ class LabMenu(QObject):
 
     def _allow(self) -> None:
         shown = self._shown
-        self.save.setEnabled(shown is not None and shown.run is not None)
-        self.json.setEnabled(self.save.isEnabled())
+        reason = _why_unkept(shown)
+        for action in (self.save, self.json):
+            action.setEnabled(reason is None)
+            action.setToolTip(action.text().rstrip("…") if reason is None else reason)
         self.copy.setEnabled(shown is not None)
         self.clear.setEnabled(any(run.ended for run in self._document.lab.runs))
 
@@ -113,10 +115,11 @@ class LabMenu(QObject):
         job.failed.connect(self._on_not_opened)
 
     def _on_opened(self, found: tuple[Run, bool]) -> None:
+        self._document.settle("run or file")
         cast(Shows, self._parent).show_run(self._document.lab.add_opened(*found))
 
     def _on_not_opened(self, failure: Failure) -> None:
-        self._document.report(failure.text, failure.details)
+        self._document.report(failure.text, failure.details, "run or file")
 
     def copy_command(self) -> None:
         """Put the command line that repeats the run that is shown on the clipboard."""
@@ -127,6 +130,18 @@ class LabMenu(QObject):
 
     def show_help(self) -> None:
         help_box(self._parent, "ablation").show()
+
+
+def _why_unkept(shown: LabRun | None) -> str | None:
+    """Why a run can't be written to a file; None where it can."""
+    if shown is None:
+        return "There is no run yet"
+    if not shown.ended:
+        return "The run has not ended yet"
+    if shown.run is None:
+        how = "was cancelled" if shown.state == "cancelled" else "failed"
+        return f"The run {how}: only whole runs are kept; run it again"
+    return None
 
 
 def _opened(folder: FilePath) -> Generator[Progress, None, tuple[Run, bool]]:

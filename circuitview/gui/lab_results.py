@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QSizePolicy,
     QSplitter,
@@ -21,22 +20,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from circuitview.core.ablation.metric import METRICS
 from circuitview.core.ablation.sites import Site
 from circuitview.figures.ablation import lab_points, lab_words
-from circuitview.figures.effect_words import with_unit, written
+from circuitview.figures.effect_words import with_unit
 from circuitview.figures.scatter import ScatterPoint, ScatterText
 from circuitview.figures.theme import theme
-from circuitview.gui.elided_label import ElidedLabel
+from circuitview.gui.elided_label import FittedLabel
 from circuitview.gui.figure_plot import FigurePlot
-from circuitview.gui.lab_figures import bare_figure, clean_value
+from circuitview.gui.lab_figures import bare_figure
+from circuitview.gui.lab_head import LabHead
 from circuitview.gui.lab_match import same_model, same_question, site_of
 from circuitview.gui.lab_queue import LabRun
 from circuitview.gui.lab_switches import LabSwitches
 from circuitview.gui.lab_table import LabTable
-from circuitview.gui.lab_words import of_words, state_words
+from circuitview.gui.lab_words import clean_words, every_prompt, measured, ran
 from circuitview.session.lab import Question
-from circuitview.session.run_words import asked_words
 from circuitview.session.state import Snapshot
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from circuitview.gui.plots.scatter import ScatterView
 
 _WHOLE = ("orders", "pairs")  # what has a picture of all rows together
-_NOTHING = "nothing measured yet"
+_NOTHING, _NOTHING_CAME = "nothing measured yet", "nothing was measured"
 _UPRIGHT_BELOW = 400  # pixels of width; below, the plot stands under the table
 _LOW = 300  # pixels of height; below, they stand side by side however narrow
 _LEAST_WHOLE = 170  # pixels of height; below, bars and matrices leave the room to the table
@@ -55,9 +53,13 @@ _MANY = 1500  # rows; of more, the plot waits until all have come: it would hold
 
 
 class LabResults(QWidget):
-    """Signals: site_chosen(a Site of the run that is shown)."""
+    """Signals:
+    site_chosen: a Site of the run that is shown.
+    stopped: the LabRun that is shown is to go on no longer.
+    """
 
     site_chosen = Signal(object)
+    stopped = Signal(object)
 
     def __init__(self, colouring: QAction) -> None:
         """Args: colouring: the switch of the diagram's colours."""
@@ -67,10 +69,8 @@ class LabResults(QWidget):
         self._roomy = True
         self.entry: LabRun | None = None
         self.plot: ScatterView | None = None
-        self.title, self.of = ElidedLabel(), ElidedLabel()
-        font = self.title.font()
-        font.setBold(True)
-        self.title.setFont(font)
+        self.of = FittedLabel()
+        self.of.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.table = LabTable()
         self.table.site_chosen.connect(self.site_chosen)
         self.plots = QStackedWidget()
@@ -90,19 +90,12 @@ class LabResults(QWidget):
         self.splitter.setChildrenCollapsible(False)
         self.switches = LabSwitches(colouring)
         self.switches.value_chosen.connect(self._on_value)
-        self.head = QWidget()
-        row = QHBoxLayout(self.head)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self.title)
-        words.addWidget(self.of)
-        row.addLayout(words, 1)
-        row.addWidget(self.switches)
+        self.head = LabHead(self.switches)
+        self.head.stop.clicked.connect(self._stop)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(3)
+        self._column.addWidget(self.of)
         self._column.addWidget(self.splitter, 1)
         self.take_head()
         self._halve()
@@ -124,6 +117,7 @@ class LabResults(QWidget):
         self.table.advance(entry)
         if entry.ended:
             self.table.settle()
+            self.table.show_as(theme(self._snapshot.state.theme), stale=self._pale)
         self._tell()
         many = len(entry.rows) > _MANY and entry.question.what not in _WHOLE
         waits = many or monotonic() - self._drawn_at < _PLOT_EVERY
@@ -135,7 +129,7 @@ class LabResults(QWidget):
         self._snapshot = snapshot
         colours = theme(snapshot.state.theme)
         self.switches.show_theme(colours)
-        self.table.show_as(colours, stale=not self.is_current())
+        self.table.show_as(colours, stale=self._pale)
         self.table.select(self._selected())
         self._tell()
         self._draw_plot()
@@ -151,22 +145,40 @@ class LabResults(QWidget):
     def _selected(self) -> Site | None:
         return site_of(self._snapshot.state.selection) if self.is_of_model() else None
 
+    @property
+    def _pale(self) -> bool:
+        """Whether what is shown is not the whole answer to what is asked now."""
+        return not self.is_current() or (self.entry is not None and _cut_short(self.entry))
+
     def _tell(self) -> None:
-        entry = self.entry
-        if entry is None:
-            self.title.setText("No run yet")
-            self.of.setText("choose what to take away, and Run")
-            self.of.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-            return
-        self.title.setText(f"{asked_words(entry.question)} · {state_words(entry)}")
+        entry, role = self.entry, QPalette.ColorRole
         other = ""
-        if not self.is_of_model():
-            other = "Of other weights: " if entry.outdated else "Of another model: "
-        elif not self.is_current():
-            other = "Of another question: "
-        self.of.setText(f"{other}{of_words(entry)}{_clean_words(entry)}")
-        role = QPalette.ColorRole
-        self.of.setForegroundRole(role.Link if other else role.PlaceholderText)
+        if entry is not None and not self.is_of_model():
+            other = "of other weights" if entry.outdated else "of another model"
+        elif entry is not None and not self.is_current():
+            other = "of another question"
+        self.head.show_run(entry, other)
+        failed = entry is not None and entry.state == "failed"
+        self.of.setForegroundRole(role.BrightText if failed else role.PlaceholderText)
+        if entry is None:
+            self.of.show_wordings("choose what to take away, and Run")
+        elif failed:
+            self.of.show_wordings(entry.failure)
+        else:
+            self._tell_of(entry)
+
+    def _tell_of(self, entry: LabRun) -> None:
+        """What is measured and its clean value come first: nothing can be read without them."""
+        of, clean = ran(entry), clean_words(entry)
+        facts = f"{measured(entry)}, {clean}" if clean else measured(entry)
+        hint = f"{facts}\n{every_prompt(entry)}\n{entry.model_name}"
+        full = f"{facts} · {of} · {entry.model_name}"
+        short = clean or facts
+        self.of.show_wordings(full, f"{facts} · {of}", facts, short, elastic=of, hint=hint)
+
+    def _stop(self) -> None:
+        if self.entry is not None:
+            self.stopped.emit(self.entry)
 
     def take_head(self) -> None:
         """Say over the table what it is of; where height is short another layout has `head`."""
@@ -187,6 +199,8 @@ class LabResults(QWidget):
         elif points:
             self._draw_points(points)
         else:
+            ended = entry is not None and entry.ended
+            self.place.setText(_NOTHING_CAME if ended else _NOTHING)
             self.plots.setCurrentWidget(self.place)
         self._drawn_at = monotonic()
 
@@ -194,7 +208,7 @@ class LabResults(QWidget):
         """The bars of orders, the matrix of pairs."""
         colours, marked = theme(self._snapshot.state.theme), self._selected()
         make = partial(bare_figure, entry, colours, marked=marked, pairs=self.switches.value)
-        self.whole.show_figure(make, faded=not self.is_current())
+        self.whole.show_figure(make, faded=self._pale)
         self.plots.setCurrentWidget(self.whole)
 
     def _on_value(self, _value: str) -> None:
@@ -212,7 +226,7 @@ class LabResults(QWidget):
             self.plot.clicked.connect(self._click_point)
             self.plots.addWidget(self.plot)
         self.plots.setCurrentWidget(self.plot)
-        self.plot.set_faded(not self.is_current())
+        self.plot.set_faded(self._pale)
         self.plot.show_words(words)
         self.plot.show_points(points, theme(self._snapshot.state.theme))
 
@@ -267,9 +281,6 @@ class LabResults(QWidget):
         self.splitter.setSizes([1000, 1000])  # Qt takes them as shares
 
 
-def _clean_words(entry: LabRun) -> str:
-    clean, metric = clean_value(entry), METRICS[entry.question.metric]
-    if clean is None or metric.name == "kl":  # from itself: 0
-        return ""
-    text = written(clean, metric.name, signed=False)
-    return f" {text}" + (f" {metric.unit}" if metric.unit else "")
+def _cut_short(entry: LabRun) -> bool:
+    """Whether a run has ended before all was measured."""
+    return entry.state in ("cancelled", "failed")

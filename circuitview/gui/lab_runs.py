@@ -1,7 +1,7 @@
 """The list of the lab's runs: what waits, how far the one that runs is, what has ended and how."""
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPalette
+from PySide6.QtGui import QKeyEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -14,9 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from circuitview.gui.elided_label import ElidedLabel
+from circuitview.gui.elided_label import ElidedLabel, FittedLabel
 from circuitview.gui.lab_queue import LabQueue, LabRun
-from circuitview.gui.lab_words import of_words, state_words
+from circuitview.gui.lab_words import every_prompt, measured, ran, state_words
 from circuitview.gui.panel_dock import GlyphButton
 from circuitview.session.run_words import asked_words
 
@@ -86,6 +86,11 @@ class LabRuns(QListWidget):
         if card is not None:
             card.refresh()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # Qt lays a list anew where its height changes, and leaves its items as wide as they were.
+        self.scheduleDelayedItemsLayout()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         keys = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
         if event.key() in keys and self._chosen is not None:
@@ -100,7 +105,7 @@ class RunCard(QWidget):
     def __init__(self, entry: LabRun, queue: LabQueue) -> None:
         super().__init__()
         self.entry, self._queue = entry, queue
-        self.title, self.of, self.state = ElidedLabel(), ElidedLabel(), ElidedLabel()
+        self.title, self.of, self.state = ElidedLabel(), FittedLabel(), FittedLabel()
         font = self.title.font()
         font.setBold(True)
         self.title.setFont(font)
@@ -130,8 +135,13 @@ class RunCard(QWidget):
         """Say how the run stands now."""
         entry = self.entry
         self.title.setText(asked_words(entry.question))
-        self.of.setText(of_words(entry))
-        self.state.setText(state_words(entry))
+        of, stands = ran(entry), state_words(entry)
+        hint = f"{entry.model_name}\n{every_prompt(entry)}\n{measured(entry)}"
+        self.of.show_wordings(f"{entry.model_name} · {of}", of, elastic=of, hint=hint)
+        failed, role = entry.state == "failed", QPalette.ColorRole
+        self.state.setForegroundRole(role.BrightText if failed else role.WindowText)
+        long = stands if failed else f"{stands} · {measured(entry)}"
+        self.state.show_wordings(long, stands)
         self.bar.setVisible(entry.state == "running")
         self.bar.setRange(0, entry.total)
         self.bar.setValue(entry.done)

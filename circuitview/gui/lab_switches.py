@@ -56,8 +56,9 @@ class LabSwitches(QWidget):
         self.value: PairValue = "effect"
         self.values = Segments(_VALUES, _HINTS)
         self.values.chosen.connect(self._on_chosen)
+        self.values.fit()
         self.colouring = ActionSwitch(colouring, "Colour diagram")
-        self._compact = False
+        self._compact = self._of_pairs = False
         colouring.changed.connect(self._make_room)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -68,15 +69,20 @@ class LabSwitches(QWidget):
 
     def show_pairs(self, shown: bool) -> None:
         """Offer the choice that only pairs have, or not."""
+        self._of_pairs = shown
         self.values.setVisible(shown)
+        self._make_room()
 
     def show_compact(self, compact: bool) -> None:
-        """Leave out what can't be used now, where the words beside need the room."""
+        """Where the words beside need the room, leave out what can't be used now."""
         self._compact = compact
         self._make_room()
 
     def _make_room(self) -> None:
-        self.colouring.setVisible(self.colouring.isEnabled() or not self._compact)
+        # Beside the choice of pairs there is less: the menu has the colours too.
+        tight = self._compact or self._of_pairs
+        crowded = self._compact and self._of_pairs
+        self.colouring.setVisible(not tight or (self.colouring.isEnabled() and not crowded))
 
     def show_theme(self, colours: Theme) -> None:
         self.values.show_choice(_VALUES.index(self.value), colours)

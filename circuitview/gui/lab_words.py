@@ -1,12 +1,44 @@
 """What a run is called, what it is of and how it stands, in words."""
 
+from circuitview.core.ablation.metric import METRICS
+from circuitview.figures.effect_words import written
+from circuitview.gui.lab_figures import clean_value
 from circuitview.gui.lab_queue import LabRun
-from circuitview.session import run_words
+from circuitview.session.run_words import measured_words, ran_words
+
+_TOLD = 12  # prompts that a hint names
 
 
-def of_words(entry: LabRun) -> str:
-    """Model, what is run, and what is measured."""
-    return run_words.of_words(entry.question, entry.model_name, entry.run)
+def ran(entry: LabRun) -> str:
+    """What is run, in full: a prompt is cut where there is no room, and only there."""
+    prompts = entry.question.prompts
+    if entry.question.text or len(prompts) != 1:
+        return ran_words(entry.question, entry.run)
+    return f"“{' '.join(prompts[0].split())}”"
+
+
+def every_prompt(entry: LabRun) -> str:
+    """The same for a hint: where several prompts are run, each on a line of its own."""
+    prompts = () if entry.question.text else entry.question.prompts
+    if len(prompts) < 2:
+        return ran(entry)
+    more = [f"and {len(prompts) - _TOLD:,} more"] if len(prompts) > _TOLD else []
+    return "\n".join([*(f"“{prompt}”" for prompt in prompts[:_TOLD]), *more])
+
+
+def measured(entry: LabRun) -> str:
+    """What is measured: "target logit (tea)"."""
+    target = "" if entry.run is None or not entry.run.target else f" ({entry.run.target})"
+    return measured_words(entry.question) + target
+
+
+def clean_words(entry: LabRun) -> str:
+    """The metric of the unchanged model: "clean 6.14 logits"; "" while it is not known."""
+    clean, metric = clean_value(entry), METRICS[entry.question.metric]
+    if clean is None or metric.name == "kl":  # from itself: 0
+        return ""
+    text = f"clean {written(clean, metric.name, signed=False)}"
+    return f"{text} {metric.unit}" if metric.unit else text
 
 
 def state_words(entry: LabRun) -> str:
@@ -23,17 +55,19 @@ def state_words(entry: LabRun) -> str:
         case "failed":
             return f"failed: {entry.failure}"
         case "cancelled" if entry.rows:
-            return f"cancelled, {_so_far(entry)}"
+            return f"cancelled · {_measured_rows(entry)}"
     return entry.state
 
 
-def _so_far(entry: LabRun) -> str:
+def _measured_rows(entry: LabRun) -> str:
     """How much a run that was stopped has measured: not every row is of every window."""
     rows, counts = len(entry.rows), sorted({row.n for row in entry.rows.values()})
+    text = f"{rows:,} row" + ("" if rows == 1 else "s")
     if not entry.question.text and len(entry.question.prompts) < 2:
-        return f"{rows} rows so far"
+        return text
     of = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{rows} rows so far, of {of} {'windows' if entry.question.text else 'prompts'}"
+    plural = "" if of == "1" else "s"
+    return f"{text} of {of} {'window' if entry.question.text else 'prompt'}{plural}"
 
 
 def duration(seconds: float) -> str:

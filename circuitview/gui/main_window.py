@@ -150,6 +150,8 @@ class MainWindow(QMainWindow):
 
     def _on_changed(self, snapshot: Snapshot, before: Snapshot) -> None:
         results, failed = snapshot.results, snapshot.failure is not None
+        if failed and snapshot.failure is not before.failure:
+            self.statusBar().clearMessage()  # an older success would stand beside it
         if results.expansion is not None or failed:
             self.centre.setCurrentWidget(self.diagram)
         try:

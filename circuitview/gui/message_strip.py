@@ -10,7 +10,8 @@ from circuitview.session.state import Snapshot
 
 
 class MessageStrip(QFrame):
-    """Hidden while nothing is wrong. What is shown below it is the last good analysis."""
+    """Hidden while nothing is wrong. Below it is the last good analysis; where another
+    one has failed the strip says so."""
 
     def __init__(self, document: Document) -> None:
         super().__init__()
@@ -43,6 +44,7 @@ class MessageStrip(QFrame):
             text = snapshot.failure[0].upper() + snapshot.failure[1:]
             # At the start something else may be shown instead of what was asked.
             kept = snapshot.results.expansion is not None and snapshot.results is before.results
+            kept = kept and self._document.failed_act == "analysis"
             self.text.setText(text + (". The last good analysis stays." if kept else "."))
             self.copy_button.setToolTip("Copy what to send with a report")
 

@@ -145,7 +145,7 @@ class Opener(QObject):
 
     def _on_not_described(self, failure: Failure) -> None:
         self._describing = None
-        self._document.report(failure.text, failure.details)
+        self._document.report(failure.text, failure.details, "analysis")
 
     def _on_dialog_closed(self) -> None:
         if self.dialog is not None:

@@ -94,7 +94,7 @@ def palette(colours: Theme) -> QPalette:
         role.Text: colours.text,
         role.Button: raised,
         role.ButtonText: colours.text,
-        role.BrightText: colours.negative,
+        role.BrightText: ALARM[colours.name],
         role.Highlight: colours.accent,
         role.HighlightedText: readable_on(colours.accent, colours),
         role.Link: colours.accent,

@@ -1,7 +1,9 @@
 """Rows as the lab finds them, made up; and what must hold for every picture of them."""
 
 import itertools
+import math
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 
@@ -69,13 +71,22 @@ def require_sound(figure: Figure, size) -> None:
         assert box is None or Box(0, 0, *size).contains(box, slack=1), item
     words = [item for item in walk(figure) if isinstance(item, Text) and item.text]
     for one, other in itertools.combinations(words, 2):
-        assert not letters(one).overlaps(letters(other)), (one, other)
+        met = itertools.product(letters(one), letters(other))
+        assert not any(box.overlaps(another) for box, another in met), (one, other)
     assert {text.text for text in words} <= set(ET.fromstring(svg(figure)).itertext())
 
 
-def letters(text: Text) -> Box:
-    """About where the letters of a text are: without what accents and descenders might take."""
+def letters(text: Text) -> list[Box]:
+    """About where the letters of a text are: without what accents and descenders might take; of a
+    slanting one small boxes along it."""
     box, up, down = bounds(text), 0.24 * text.size, 0.2 * text.size
+    if text.rotation == 45:
+        assert text.anchor == "middle"
+        flat, cap = bounds(replace(text, rotation=0.0)), 0.5 * text.size
+        along = np.linspace(flat.left - text.x, flat.right - text.x, 40) / math.sqrt(2)
+        return [
+            Box(text.x + t, text.y + t - cap, text.x + t + cap, text.y + t) for t in along.tolist()
+        ]
     if text.rotation:
-        return Box(box.left + up, box.top + 1, box.right - down, box.bottom - 1)
-    return Box(box.left, box.top + up, box.right, box.bottom - down)
+        return [Box(box.left + up, box.top + 1, box.right - down, box.bottom - 1)]
+    return [Box(box.left, box.top + up, box.right, box.bottom - down)]

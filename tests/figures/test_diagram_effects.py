@@ -15,6 +15,7 @@ from circuitview.figures.diagram import Diagram, MeasuredEffects, diagram_figure
 from circuitview.figures.figure import (
     Box,
     Curve,
+    Group,
     Image,
     Rect,
     Text,
@@ -174,6 +175,36 @@ def test_heads_have_the_colour_of_their_own_effect(induction):
     assert band(of_paths, Head(0, 0)).items[0].fill == LIGHT.node
 
 
+def test_beside_a_measured_head_stands_its_effect_and_beside_others_grey_nets(induction):
+    """Nets in blue and orange stood beside squares in the colours of effects."""
+    effects = MeasuredEffects({Head(0, 0): -6.4})
+    plain, coloured = drawn(induction, None), drawn(induction, effects)
+
+    def beside(figure, name):
+        words = list(all_words(figure))
+        place = next(n for n, word in enumerate(words) if word.text == name)
+        return words[place + 1]
+
+    number = beside(coloured, "0.0")
+    assert (number.text, number.color) == ("−6.40", LIGHT.negative_text)
+    net, other = beside(plain, "1.0"), beside(coloured, "1.0")
+    assert net.text == other.text
+    assert (net.color, other.color) == (LIGHT.positive_text, LIGHT.muted)
+    assert "colour, number: effect of removing the head, later layers free" in texts(coloured)
+    # Of paths only bands are measured: no number is an effect.
+    of_paths = drawn(induction, MeasuredEffects({UP: 1.0}))
+    assert beside(of_paths, "0.0").text == beside(plain, "0.0").text
+    assert "colour: effect of removing the path, later layers free" in texts(of_paths)
+
+
+def all_words(part):
+    for item in part.items:
+        if isinstance(item, Text):
+            yield item
+        elif isinstance(item, Group):
+            yield from all_words(item)
+
+
 def test_rows_of_one_path_or_head_become_effects_and_others_do_not():
     sites = ("1.0", "token > 0.0", "0.0 + 1.0", "order 1", "token > 0.0 + 1.0")
     rows = [Row(Site.parse(site), None, 0.0, float(n), None, 1) for n, site in enumerate(sites)]
@@ -204,7 +235,7 @@ def test_an_mlp_has_its_own_effect_as_a_source_and_as_a_step(induction):
     assert not effects.asks(Head(0, 0))
     assert not effects.asks(Source("bias", 1))
     written = texts(drawn(induction, effects))
-    assert "colour: effect of removing the MLP, later layers free" in written
+    assert "colour, number: effect of removing the MLP, later layers free" in written
 
 
 def test_nodes_say_their_effect_where_their_kind_is_measured(induction):

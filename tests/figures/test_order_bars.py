@@ -78,7 +78,7 @@ def test_marginal_values_are_written_with_their_errors():
     written = texts(drawn(order_rows(LOSS)))
     assert "−0.819 ± 0.092" in written
     assert "−0.365 ± 0.084" in written
-    assert "added (nats)" in written
+    assert "marginal (nats)" in written
     assert len(bars(drawn(order_rows(LOSS)), "marginal-")) == 2
     without = texts(drawn(order_rows(LOSS, errors=False)))
     assert "−0.819" in without
@@ -109,7 +109,7 @@ def test_what_an_order_takes_away_hangs_and_is_hatched():
     bar, *marks = group.items
     assert bar.fill == LIGHT.negative
     assert any(isinstance(item, Curve) and item.stroke == LIGHT.background for item in marks)
-    assert group.title == "order 1 adds −0.800 ± 0.004"
+    assert group.title == "order 1: marginal −0.800 ± 0.004"
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

@@ -1,12 +1,15 @@
 """Pairs of heads: one cell a pair, symmetric levels, interactions from three effects."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from circuitview.core.ablation.sites import Site
-from circuitview.figures.figure import Image, Rect, Text, groups, texts, walk
+from circuitview.core.names import Head
+from circuitview.figures.figure import Image, Rect, Text, bounds, groups, texts, walk
+from circuitview.figures.pair_axes import Place, pair_axes
 from circuitview.figures.pair_grid import pair_grid
 from circuitview.figures.pair_matrix import pair_figure
 from circuitview.figures.theme import DARK, LIGHT, contrast, diverging, hex_colour
@@ -85,11 +88,40 @@ def test_in_little_room_the_key_gives_up_words_before_the_cells_vanish(size):
 
 
 @pytest.mark.parametrize("count", [24, 48])
-def test_labels_are_thinned_only_where_heads_are_many(count):
-    figure = drawn(pair_rows(2, count // 2), (960, 540))
-    down = next(group for group in groups(figure) if group.id == "heads-down")
-    assert (len(down.items) == count) == (count == 24)
-    require_sound(figure, (960, 540))
+@pytest.mark.parametrize("size", [(960, 540), (345, 215), (420, 260)], ids=str)
+def test_all_heads_are_named_or_whole_layers_and_never_every_fifth(count, size):
+    figure = drawn(pair_rows(2, count // 2), size)
+    layers = 0
+    for name in ("heads-down", "heads-across"):
+        axis = next(group for group in groups(figure) if group.id == name)
+        if len(shown := texts(axis.items)) < count:
+            assert shown in (("layer 0", "layer 1"), ("L0", "L1"))
+            layers += 1
+        labels = [bounds(item) for item in axis.items if isinstance(item, Text)]
+        met = [pair for pair in itertools.combinations(labels, 2) if pair[0].overlaps(pair[1])]
+        # Lines of text may touch: letters are lower than their line.
+        assert len(shown) == count or not met
+    assert layers == (0 if count == 24 and size == (960, 540) else 2)
+    require_sound(figure, size)
+
+
+def test_of_many_layers_the_names_stand_clear_of_one_another():
+    heads = [Head(layer, head) for layer in range(30) for head in range(3)]
+    place = Place(60.0, 10.0, 1.5, 1.5, (0.0, 0.0, 0.0))
+    down, across = pair_axes(heads, place, LIGHT)
+    for axis in (down, across):
+        labels = [bounds(item) for item in axis.items if isinstance(item, Text)]
+        assert 4 < len(labels) < 30
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(labels))
+
+
+def test_cells_use_the_width_beside_them_and_have_their_numbers():
+    figure = drawn(pair_rows(2, 8), (1280, 720))
+    square = cell(figure, "0.1 + 1.2")
+    assert square.items[0].width > 1.3 * square.items[0].height
+    assert isinstance(square.items[-1], Text)
+    right = max(box.right for item in walk(figure) if (box := bounds(item)) is not None)
+    assert right > 0.85 * 1280
 
 
 def test_each_pair_has_one_cell_below_the_diagonal_and_each_head_one_on_it():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,9 @@ from circuitview.figures.scatter import (
     fitted,
     scatter_figure,
     scatter_items,
-    tick_text,
-    tick_values,
 )
 from circuitview.figures.theme import LIGHT
+from circuitview.figures.ticks import tick_text, tick_values
 
 WORDS = ScatterText("Title", "note", "across", "up", "y = −x")
 
@@ -71,6 +71,81 @@ def test_labels_do_not_cover_one_another():
     ]
     assert 10 < len(labels) <= 60
     assert not any(a.overlaps(b) for a, b in itertools.combinations(labels, 2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_dot_nearest_to_a_label_is_its_own(seed):
+    """Labels stood between the dots of a crowd, and could have been of either."""
+    points = cloud(24, seed)
+    crowded = [ScatterPoint(p.label, p.x / 4, p.y / 4) for p in points[:16]] + points[16:]
+    figure = scatter_figure(crowded, WORDS, LIGHT, (330, 200))
+    dots = {group.data: bounds(group) for group in groups(figure) if group.data is not None}
+    named = [item for item in walk(figure) if isinstance(item, Text) and item.text in dots]
+    assert named
+    for label in named:
+        box = bounds(label)
+
+        def away(dot, box=box):
+            x, y = (dot.left + dot.right) / 2, (dot.top + dot.bottom) / 2
+            across = x - min(max(x, box.left), box.right)
+            return math.hypot(across, y - min(max(y, box.top), box.bottom))
+
+        nearest = min(dots, key=lambda name: away(dots[name]))
+        assert nearest == label.text
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("diagonal", ["effect = −contribution", ""])
+def test_no_line_strikes_a_label_through_and_the_diagonals_name_stands_clear(seed, diagonal):
+    points = [
+        replace(point, label=f"token > 0.{n} > 1.4", y=-point.x + point.y / 8)
+        for n, point in enumerate(cloud(20, seed))
+    ]
+    area = Box(60, 10, 560, 410)
+    scale = fitted(points, area, bool(diagonal))
+    words = replace(WORDS, diagonal=diagonal)
+    items = list(walk(scatter_items(points, words, LIGHT, scale)))
+    labels = [item for item in items if isinstance(item, Text) and item.text.startswith("token")]
+    assert len(labels) >= 4
+    for label in labels:
+        box = bounds(label)
+        top = label.y - 0.7 * label.size
+        assert not box.left < scale.x(0) < box.right, label
+        assert not top < scale.y(0) < label.y, label
+        if diagonal:
+            corners = itertools.product((box.left, box.right), (top, label.y))
+            sides = {x - scale.x(0) > y - scale.y(0) for x, y in corners}
+            assert len(sides) == 1, label
+    named = [item for item in items if isinstance(item, Text) and item.text == diagonal]
+    for name in named if diagonal else ():
+        # Small squares along the slanting letters, cornered at their baseline.
+        half = bounds(replace(name, rotation=0.0)).right - name.x
+        along = np.linspace(-half, half, 40) / math.sqrt(2)
+        inked = [Box(name.x + t, name.y + t - 7, name.x + t + 7, name.y + t) for t in along]
+        others = [bounds(label) for label in labels]
+        others += [bounds(item) for item in items if isinstance(item, Group) and item.data]
+        assert not any(one.overlaps(other) for one in inked for other in others)
+
+
+def test_no_label_covers_where_the_zero_lines_cross():
+    for x, y in itertools.product((-0.5, 0.0, 0.5), repeat=2):
+        points = [ScatterPoint("0.0", x, y), ScatterPoint("9.9", 5.0, -5.0)]
+        scale = fitted(points, Box(60, 10, 300, 160))
+        items = list(scatter_items(points, WORDS, LIGHT, scale))
+        crossing = Box(scale.x(0) - 1, scale.y(0) - 1, scale.x(0) + 1, scale.y(0) + 1)
+        labels = [item for item in items if isinstance(item, Text) and item.text == "0.0"]
+        assert not any(bounds(label).overlaps(crossing) for label in labels)
+
+
+@pytest.mark.parametrize("high", [0.9, 1.9, 4.9, 30.0])
+def test_an_axis_has_two_ticks_however_short(high):
+    scale = fitted([ScatterPoint("0.0", high, -high)], Box(60, 10, 150, 300), alike=False)
+    figure = [*scatter_items([ScatterPoint("0.0", high, -high)], WORDS, LIGHT, scale)]
+    under = {item.y for item in figure if isinstance(item, Text) and item.text == "across"}
+    ticks = [i for i in figure if isinstance(i, Text) and i.y == min(under) - 20]
+    assert len(ticks) >= 2
+    boxes = sorted(bounds(tick) for tick in ticks)
+    assert all(one.right < other.left for one, other in itertools.pairwise(boxes))
 
 
 def test_what_is_marked_is_named_even_in_a_crowd():

@@ -77,9 +77,9 @@ def test_one_image_of_many_cells_can_be_pointed_at(qtbot):
     asked = {"metric": "logit", "clean": 1.0, "frozen": False, "theme": LIGHT}
     plot.show_figure(lambda wide, high: pair_figure(rows, width=wide, height=high, **asked), False)
     box = bounds(next(group for group in groups(plot.drawn()) if group.id == "pairs"))
-    side = (box.right - box.left) / 40
-    where = QPointF(box.left + 3.5 * side, box.top + 22.5 * side)
+    side, high = (box.right - box.left) / 40, (box.bottom - box.top) / 40
+    where = QPointF(box.left + 3.5 * side, box.top + 22.5 * high)
     assert plot.part_at(where).title.startswith("0.3 + 1.2: effect ")
     qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=where.toPoint())
     assert heard == [Site.parse("0.3 + 1.2")]
-    assert plot.part_at(QPointF(box.left + 22.5 * side, box.top + 3.5 * side)) is None
+    assert plot.part_at(QPointF(box.left + 22.5 * side, box.top + 3.5 * high)) is None

@@ -286,7 +286,7 @@ def test_what_is_found_on_a_prompt_stays_of_it_when_another_comes_and_goes(qtbot
     assert not panel.told.text()
     click(qtbot, two, 1)
     panel.show_snapshot(two.document.snapshot)
-    assert "former question" in panel.told.text()
+    assert "another question" in panel.told.text()
     two.prompt_bar.close_button.click()
     settle(qtbot, two.document)
     panel.show_snapshot(two.document.snapshot)

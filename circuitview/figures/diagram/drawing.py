@@ -221,7 +221,9 @@ class Diagram:
         style, roomy = self.style, self.width >= _ROOMY
         left = self.layout.columns[0].x - 10 if roomy else 1.5 * style.label
         y, right = labels.legend_line(n_captions), self.width - style.label
-        return effect_legend(self.effects, left, y, right, labels.sample(), self.theme, style)
+        numbered = labels.layer is None and not self.is_grid
+        sample, theme = labels.sample(), self.theme
+        return effect_legend(self.effects, left, y, right, sample, theme, style, numbered)
 
     @cached_property
     def _overview(self) -> tuple[Item, ...]:

@@ -1,6 +1,7 @@
 """Measured effects as the colours of a diagram: bands keep the width of their contribution.
 
-What was not measured is grey; so is what stands for several paths, and what a source token sends.
+Beside a head or an MLP that was measured stands its effect. What was not measured is grey; so is
+what stands for several paths, and what a source token sends.
 """
 
 from collections.abc import Iterable, Mapping
@@ -124,12 +125,14 @@ def effect_legend(
     logit: tuple[float, float],
     theme: Theme,
     style: Style,
+    numbered: bool,
 ) -> Group:
     """What width and colours say, in the line with its baseline at `y`.
 
     Args:
         left, right: the room in it (pixels).
         logit: a number of logits, and how thick a band of so many is (pixels).
+        numbered: whether effects stand beside the heads as numbers.
     """
     size, middle, x = style.small, y - style.small * 0.36, left
     amount, thick = logit
@@ -152,9 +155,10 @@ def effect_legend(
     # What is grey is told before all that could be said of the colours.
     room = right - x - wide - 7 - 24 - 34 - 7 - width(_GREY, size)
     kept = held(effects.frozen)
-    removed = f"colour: effect of removing the {effects.removed}"
-    wordings = (f"{removed}, {kept}", f"colour: effect, {kept}")
-    text = next((words for words in wordings if width(words, size) <= room), "colour: effect")
+    what = "colour, number" if numbered and effects.kinds - {Path} else "colour"
+    removed = f"{what}: effect of removing the {effects.removed}"
+    wordings = (f"{removed}, {kept}", f"{what}: effect, {kept}")
+    text = next((words for words in wordings if width(words, size) <= room), f"{what}: effect")
     write(text, wide, _ramp(effects, x, y, (low, high), ends[0], theme, size))
     grey = segment(x, middle, x + 34, middle)
     write(_GREY, 34, [Curve(grey, stroke=theme.remainder, stroke_width=4, opacity=0.8)])

@@ -11,8 +11,9 @@ from circuitview.figures.diagram.geometry import Elsewhere, Layout, Node, Source
 from circuitview.figures.diagram.room import number_room, shortened, width
 from circuitview.figures.diagram.style import Style
 from circuitview.figures.diagram.words import brief_count, count
+from circuitview.figures.effect_words import written
 from circuitview.figures.figure import Item, Text
-from circuitview.figures.theme import Theme
+from circuitview.figures.theme import Theme, amount_colour
 from circuitview.session.numbers import logits
 from circuitview.session.state import Selection
 
@@ -87,8 +88,7 @@ class NodeLabels:
 
     def label(self, node: Node) -> Iterable[Item]:
         style, theme = self.style, self.theme
-        number = logits(node.net, signed=True)
-        ink = theme.sign_text(node.net) if number.strip("0.") else theme.muted
+        number, ink = self._number(node)
         match node.what:
             case SourceToken():
                 yield from self._token_label(node, number, ink)
@@ -122,6 +122,21 @@ class NodeLabels:
                 # Where many layers stand close together the next column begins here.
                 if end <= self._next_column(node.x):
                     yield Text(left + step, y, number, size, ink, halo=theme.background)
+
+    def _number(self, node: Node) -> tuple[str, str]:
+        """What is written beside a node, and its ink: its net, or where effects colour the diagram
+        its effect; a column beside one layer goes on counting what its heading says. A net beside
+        effects is grey: blue and orange are those of effects there."""
+        theme, effects = self.theme, self.effects
+        effect = None if effects is None or self.layer is not None else effects.of(node.what)
+        if effects is not None and effect is not None:
+            number = written(effect, effects.metric)
+            return number, amount_colour(number, theme)
+        number = logits(node.net, signed=True)
+        ends = node.what in ("adds", "takes away")
+        if effects is not None and not ends:
+            return number, theme.muted
+        return number, amount_colour(number, theme)
 
     def _meets(self, node: Node, end: float, y: float) -> bool:
         """Whether what is written at `node`, to `end`, lies on a name or bar of a later column."""

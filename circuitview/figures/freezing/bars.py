@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from circuitview.figures.figure import Curve, Group, Item, Text, segment
 from circuitview.figures.signed_bar import signed_bar
-from circuitview.figures.text_width import CAP_HEIGHT, elide, width
+from circuitview.figures.text_width import CAP_HEIGHT, OTHER_FONT, elide, width
 from circuitview.figures.theme import Theme, amount_colour
 from circuitview.session import numbers
 
@@ -44,8 +44,9 @@ def signed_bars(
     if not bars:
         return ()
     written = [numbers.logits(bar.value, signed=True) for bar in bars]
-    label_room = min(max(width(bar.label, SIZE) for bar in bars), across.wide * 0.42)
-    amount_room = max(width(text, SIZE, bold=True) for text in written)
+    label_room = OTHER_FONT * max(width(bar.label, SIZE) for bar in bars)
+    label_room = min(label_room, across.wide * 0.42)
+    amount_room = OTHER_FONT * max(width(text, SIZE) for text in written)
     left = across.left + label_room + GAP
     right = max(left + 1, across.right - amount_room - GAP)
     least = min(0.0, *(bar.value for bar in bars))
@@ -57,9 +58,10 @@ def signed_bars(
         middle = top + (place + 0.5) * pitch
         base = middle + SIZE * CAP_HEIGHT / 2
         thick = min(_THICK, pitch * 0.6)
+        shown = elide(bar.label, SIZE, label_room / OTHER_FONT)
         opacity = 0.5 if bar.pale else 1.0
         items: tuple[Item, ...] = (
-            Text(across.left, base, elide(bar.label, SIZE, label_room), SIZE, theme.text),
+            Text(across.left, base, shown, SIZE, theme.text),
             *signed_bar(zero, bar.value * scale, middle - thick / 2, thick, theme, opacity),
             Curve(
                 segment(zero, middle - pitch / 2, zero, middle + pitch / 2),
@@ -84,6 +86,7 @@ def words(
 def lines(x: float, y: float, text: str, room: float, colour: str, most: int) -> tuple[Text, ...]:
     """Small text, wrapped between words to at most so many lines; the first baseline is at `y`."""
     made: list[str] = []
+    room /= OTHER_FONT
     for word in text.split(" "):
         longer = f"{made[-1]} {word}" if made else word
         if made and (len(made) == most or width(longer, SMALL) <= room):

@@ -1,4 +1,4 @@
-"""How far the logits are from linear: frozen beside recomputed, on a logarithmic scale."""
+"""How far the logits are from linear: frozen beside free, on a logarithmic scale."""
 
 import math
 from typing import TYPE_CHECKING
@@ -6,16 +6,24 @@ from typing import TYPE_CHECKING
 from circuitview.figures.figure import Curve, Figure, Group, Item, Rect, Text, segment
 from circuitview.figures.freezing.bars import GAP, SIZE, SMALL, Span, lines
 from circuitview.figures.heading import MARGIN, heading
-from circuitview.figures.text_width import CAP_HEIGHT, elide, width
+from circuitview.figures.text_width import CAP_HEIGHT, OTHER_FONT, elide, width
 from circuitview.figures.theme import Theme
 
 if TYPE_CHECKING:
     from circuitview.core.freezing.linearity import Linearity
 
 _ADDED, _DOUBLED = "g(a + b) − g(a) − g(b)", "g(2a) − 2 g(a)"
+_EXPLAINED = (
+    "Frozen: patterns, norm scales and MLP outputs of the clean run; free: all follow the new "
+    "embeddings."
+)
 _LOWEST = -8  # the decade where the axis starts, at the latest
-_PITCH = 15.0, 24.0
-_NOTES = 64.0  # pixels for the words below
+_PITCH = 15.0, 60.0
+_THICKEST = 30.0
+_AXIS = 38.0  # pixels under the bars, for the axis and its name
+_NOTES = 36.0  # pixels for the words below
+_AXIS_NAME = "largest misfit of any token (logits, logarithmic scale)"
+DEFINED = "g(t): logits with embeddings t, less those with none"
 
 
 def linearity_figure(
@@ -26,35 +34,28 @@ def linearity_figure(
     width: float,
     height: float,
     description: str = "",
+    ink: str | None = None,
 ) -> Figure:
-    """Four misfits and the size of the logits, as bars on a logarithmic scale."""
-    head, top = heading("Linear in the token embeddings?", subtitle, theme, width)
+    """Four misfits and the size of the logits, as bars on a logarithmic scale; the subtitle has to
+    say what g, a and b are."""
+    head, top = heading("Linear in the token embeddings?", subtitle, theme, width, ink)
     rows = (
         (f"{_ADDED}, frozen", found.frozen.added, theme.accent),
-        ("recomputed", found.free.added, theme.negative),
+        ("free", found.free.added, theme.negative),
         (f"{_DOUBLED}, frozen", found.frozen.doubled, theme.accent),
-        ("recomputed", found.free.doubled, theme.negative),
+        ("free", found.free.doubled, theme.negative),
         ("largest |logit|", found.size, theme.remainder),
     )
-    room = height - top - 22 - MARGIN
+    room = height - top - _AXIS - MARGIN / 2
     notes = room - len(rows) * _PITCH[0] >= _NOTES
     pitch = min(max((room - (_NOTES if notes else 0)) / len(rows), 1.0), _PITCH[1])
     across = Span(MARGIN, width - MARGIN)
     body, y = _bars(rows, across, top, pitch, theme)
     items: list[Item] = [head, *body]
     if notes:
-        items += lines(across.left, y + 16, _explained(found), across.wide, theme.muted, 3)
+        items += lines(across.left, y + 12, _EXPLAINED, across.wide, theme.muted, 2)
     return Figure(
         width, height, theme.background, tuple(items), "Linear in the embeddings?", description
-    )
-
-
-def _explained(found: "Linearity") -> str:
-    b = "the same tokens in another order" if found.shuffled else " ".join(found.other)
-    return (
-        "g(t): all logits with token embeddings t, minus those with none. a: this prompt; b: "
-        f"{b}. Frozen: patterns, norm scales and MLP outputs of the clean run. Each bar is the "
-        "largest misfit of any token at any position."
     )
 
 
@@ -63,8 +64,9 @@ def _bars(
 ) -> tuple[list[Item], float]:
     written = [_plain(value) for _, value, _ in rows]
     size = min(SIZE, pitch * 0.8)
-    label_room = min(max(width(label, size) for label, _, _ in rows), across.wide * 0.46)
-    amount_room = max(width(text, size, bold=True) for text in written)
+    widest = OTHER_FONT * max(width(label, size) for label, _, _ in rows)
+    label_room = min(widest, across.wide * 0.54)
+    amount_room = OTHER_FONT * max(width(text, size) for text in written)
     left = across.left + label_room + GAP
     right = max(left + 1, across.right - amount_room - GAP)
     sizes = [math.log10(value) for _, value, _ in rows if 0 < value < math.inf]
@@ -77,16 +79,17 @@ def _bars(
         middle = top + (place + 0.5) * pitch
         base = middle + size * CAP_HEIGHT / 2
         reach = 0.0 if value <= 0 else (math.log10(value) - low) * scale
-        thick = pitch * 0.56
+        thick = min(pitch * 0.56, _THICKEST)
         bar = Rect(left, middle - thick / 2, max(reach, 1.0), thick, fill=colour)
-        shown = elide(label, size, label_room)
+        shown = elide(label, size, label_room / OTHER_FONT)
         texts = (
             Text(left - GAP, base, shown, size, theme.text, "end"),
             Text(across.right, base, written[place], size, theme.text, "end"),
         )
         drawn = (bar, *texts) if math.isfinite(value) else texts
         items.append(Group(drawn, title=f"{label}: {written[place]} logits"))
-    return items, bottom + 16
+    items.append(_axis_name(across, left, right, bottom + 29, theme))
+    return items, bottom + _AXIS
 
 
 def _axis(
@@ -105,6 +108,14 @@ def _axis(
         text = "1" if decade == 0 else f"1e{decade}".replace("-", "−")
         items.append(Text(x, bottom + 13, text, SMALL, theme.muted, "middle"))
     return Group(tuple(items), id="axis")
+
+
+def _axis_name(across: Span, left: float, right: float, y: float, theme: Theme) -> Text:
+    """What the bars' lengths are: under them, or, where it is longer, up to the right edge."""
+    if OTHER_FONT * width(_AXIS_NAME, SMALL) <= right - left:
+        return Text((left + right) / 2, y, _AXIS_NAME, SMALL, theme.text, "middle")
+    shown = elide(_AXIS_NAME, SMALL, across.wide / OTHER_FONT)
+    return Text(across.right, y, shown, SMALL, theme.text, "end")
 
 
 def _plain(value: float) -> str:

@@ -27,10 +27,12 @@ from circuitview.gui.lab_menu import LabMenu
 from circuitview.gui.lab_queue import LabRun
 from circuitview.gui.lab_results import LabResults
 from circuitview.gui.lab_runs import LabRuns
+from circuitview.gui.lab_words import state_words
 from circuitview.gui.panels.panel import Panel
 from circuitview.gui.segments import Segments
 from circuitview.gui.tables.csv_text import csv_text
 from circuitview.session.lab import Question
+from circuitview.session.run_text import as_csv
 from circuitview.session.state import Snapshot
 
 _ASK, _RUNS, _RESULT = range(3)
@@ -39,7 +41,7 @@ _PAGE_HINTS = ("what is to be measured", "what runs, waits and has ended", "tabl
 _WIDE = 740  # pixels; from here on the results stand beside the form
 _TALL = 560  # pixels; from here on they stand under it
 _LOW = 220  # pixels; below, one of the pages has all the room
-_ROOM = 13  # lines: nine rows of the table, its header, what is over it, and the rims
+_ROOM = 14  # lines: nine rows of the table, its header, what is over it, and the rims
 _LINE = 5  # pixels that a row has beside its text
 _ANY = 16_777_215  # pixels: Qt's own limit
 _NAMES = ("contribution", "effect", "value", "stderr", "n")  # as in the command line's CSV
@@ -63,6 +65,7 @@ class AblationPanel(Panel):
         self.queue = document.lab
         self._snapshot = document.snapshot
         self._page = _ASK
+        self._were_both = False
         self.form, self.runs = LabForm(), LabRuns(self.queue)
         self.results = LabResults(document.effects.action)
         self.pages = Segments(_PAGES, _PAGE_HINTS)
@@ -74,7 +77,6 @@ class AblationPanel(Panel):
         self.why.setTextFormat(Qt.TextFormat.PlainText)
         self.why.setWordWrap(True)
         self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.why.setForegroundRole(QPalette.ColorRole.Link)
         self._top = QHBoxLayout()
         self._top.setSpacing(5)
         self._top.addWidget(self.pages)
@@ -99,6 +101,7 @@ class AblationPanel(Panel):
         self.runs.picked.connect(self._show_run)
         self.queue.changed.connect(self._on_changed)
         self.queue.listed.connect(self._count)
+        self.results.stopped.connect(self.queue.cancel)
         self.results.site_chosen.connect(self._select)
         self._show_run(self.runs.chosen)
         self._count()
@@ -112,9 +115,11 @@ class AblationPanel(Panel):
         self.pages.show_choice(self._page, theme(snapshot.state.theme))
         self.results.show_snapshot(snapshot)
 
-    def _tell_why(self, reason: str) -> None:
+    def _tell_why(self, reason: str, wrong: bool) -> None:
         """Why Run can't be pressed, under the fields: a tool tip alone is hard to find."""
         known = self._snapshot.results.model is not None
+        role = QPalette.ColorRole
+        self.why.setForegroundRole(role.BrightText if wrong else role.PlaceholderText)
         self.why.setText(reason if known else "")
         self._show_why()
 
@@ -159,6 +164,7 @@ class AblationPanel(Panel):
         self.form.ask()
 
     def _run(self, question: Question, model_name: str) -> None:
+        self.document.settle("run or file")
         self._ask_room()  # while nothing runs yet: it takes the window a moment
         entry = self.queue.submit(question, model_name)
         if not self._working_before(entry):
@@ -209,6 +215,9 @@ class AblationPanel(Panel):
         beside, both = self._beside, self._both_shown
         if both and self._page == _RESULT:
             self._page = _RUNS
+        elif self._were_both and not both and self._page == _RUNS and self.results.entry:
+            self._page = _RESULT  # one page is left, and what was looked at is the run
+        self._were_both = both
         self.pages.button(_RESULT).setVisible(not both)
         self.pages.show_choice(self._page, theme(self._snapshot.state.theme))
         direction = QBoxLayout.Direction
@@ -236,6 +245,7 @@ class AblationPanel(Panel):
             self.results.take_head()
         elif head.parentWidget() is not self.side:
             self._top.insertWidget(1, head, 1)
+        head.stand_under(not both)
         self.results.switches.show_compact(not both)
         head.setVisible(both or self._page == _RESULT)
 
@@ -256,6 +266,7 @@ class AblationPanel(Panel):
             marked=marked,
             former=not same_question(entry, snapshot),
             pairs=self.results.switches.value,
+            state=state_words(entry),
         )
 
     def subject(self, snapshot: Snapshot) -> str:
@@ -267,15 +278,16 @@ class AblationPanel(Panel):
         return FilePath(asked.text).stem if asked.text else " ".join(asked.prompts[:1])
 
     def csv(self, snapshot: Snapshot) -> str | None:  # noqa: ARG002 - Panel's signature
-        """The rows of the run that is shown, in the order of the table."""
+        """The rows of the run that is shown, in the order of the table; of one that has not ended
+        those that have come."""
         entry = self.results.entry
         if entry is None or not entry.rows:
             return None
+        shown = self.results.table.rows.rows
+        if entry.run is not None:
+            return as_csv(entry.run, shown)
         names = _ORDER_NAMES if entry.question.what == "orders" else _NAMES
-        rows = [
-            (str(row.site), *(getattr(row, name) for name in names))
-            for row in self.results.table.rows.rows
-        ]
+        rows = [(str(row.site), *(getattr(row, name) for name in names)) for row in shown]
         return csv_text(("what", *names), rows)
 
 

@@ -21,8 +21,9 @@ from PySide6.QtWidgets import (
 from circuitview.core.names import CircuitviewError
 from circuitview.core.path import Path
 from circuitview.figures.figure import Figure
-from circuitview.figures.freezing.finding import finding_figure, height_for
-from circuitview.figures.heading import heading
+from circuitview.figures.freezing.bars import lines
+from circuitview.figures.freezing.finding import FORMER, finding_figure, height_for
+from circuitview.figures.heading import MARGIN, heading
 from circuitview.figures.theme import Theme, theme
 from circuitview.gui.document import Document
 from circuitview.gui.field_marks import mark_wrong
@@ -44,17 +45,19 @@ if TYPE_CHECKING:
 
 _ORDER: tuple[Experiment, ...] = tuple(EXPERIMENTS)
 _HINTS = (
-    "frozen, the logits are linear in the token embeddings; recomputed they are not",
+    "frozen, the logits are linear in the token embeddings; free they are not",
     "another token at one position: frozen, foretold by its paths, and free",
     "the same row of a head under two prompts: scores, weights, what changed",
 )
-_FORMER = "of a former question"
+_ADVICE = "type one token, or choose one from the list"
 _WIDE = 560  # pixels; from here on the figure stands beside the fields
 _SIDE = 0.32, 250, 340  # share of the width for the fields, and its least and most pixels
 _LEAST = 320  # pixels across a figure; in less room it is drawn smaller
 _RIM = 12  # pixels that the view adds above and below
 _ROOM = 17  # lines: for most of a figure
 _SMALLEST = 240, 120  # pixels
+_HINT_LINES = 6
+_NO_TOKEN = "new token"  # what a refusal of what was typed as one begins with
 _ANY = 16_777_215  # pixels: Qt's own limit
 
 
@@ -91,6 +94,7 @@ class FreezingPanel(Panel):
         self.form.entered.connect(self.run)
         self.form.token_kept.connect(self._look_up)
         self.form.token_edited.connect(self._forget_token)
+        self.form.prompt_edited.connect(self._compare)
         self.run_button, self.cancel_button = QPushButton("Run"), QPushButton("Cancel")
         self.run_button.clicked.connect(self.run)
         self.cancel_button.clicked.connect(self.cancel)
@@ -153,10 +157,16 @@ class FreezingPanel(Panel):
             self._failures.clear()
 
     def _former(self, snapshot: Snapshot) -> bool:
-        """Whether what is shown is of another prompt, target or precision than `snapshot`."""
+        """Whether what is shown is of another prompt, target or precision than `snapshot`; or of
+        another head or prompt B than the fields."""
         answer = self.answers.get(self._experiment)
+        if answer is None:
+            return False
         about = subject_of(snapshot, self._experiment)
-        return answer is not None and _subject(answer.question.about) != _subject(about)
+        if _subject(answer.question.about) != _subject(about):
+            return True
+        asked = self.form.question() if self._experiment == "row" else answer.question
+        return (asked.head, asked.other) != (answer.question.head, answer.question.other)
 
     def _tell(self) -> None:
         running = self._job is not None
@@ -165,7 +175,7 @@ class FreezingPanel(Panel):
         self.cancel_button.setVisible(running)
         failure = self._failures.get(self._experiment, "")
         former = self._former(self._snapshot)
-        text = failure or (f"{_FORMER}: run again" if former else "")
+        text = failure or (f"{FORMER}run again" if former else "")
         self.told.setText("running" if running else text)
         self.told.setToolTip(text)
         self.told.setVisible(bool(self.told.text()))
@@ -191,7 +201,7 @@ class FreezingPanel(Panel):
             needed = height_for(answer.question, answer.found, wide - bar)
             if needed > high:
                 wide, high = max(wide - bar, _LEAST), needed
-        figure = self.figure(self._snapshot, colours, wide, high)
+        figure = self._figure(self._snapshot, colours, wide, high, pale=True)
         self.view.show_items(figure.items, colours, (0, wide), min(wide, size.width()))
 
     def minimumSizeHint(self) -> QSize:
@@ -243,9 +253,12 @@ class FreezingPanel(Panel):
 
     def _on_no_token(self, failure: Failure) -> None:
         if failure.expected:
-            self._failures["swap"] = f"{failure.text}; type one token, or choose one from the list"
-            mark_wrong(self.form.token, True)
+            self._refuse_token(failure.text)
             self._tell()
+
+    def _refuse_token(self, text: str) -> None:
+        self._failures["swap"] = f"{text}; {_ADVICE}"
+        mark_wrong(self.form.token, True)
 
     def _forget_token(self) -> None:
         """Another token is typed: what was said of the former one does not hold of it."""
@@ -273,6 +286,12 @@ class FreezingPanel(Panel):
     def _on_failed(self, failure: Failure) -> None:
         assert self._asked is not None
         self._failures[self._asked.experiment] = failure.text
+        if (
+            failure.expected
+            and failure.text.startswith(_NO_TOKEN)
+            and self._asked == self.form.question()
+        ):
+            self._refuse_token(failure.text)
         if not failure.expected:
             self.document.report(failure.text, failure.details)
         self._end()
@@ -286,6 +305,11 @@ class FreezingPanel(Panel):
         self._tell()
         if self.isVisible():
             self._draw()
+
+    def _compare(self) -> None:
+        """Say whether the answer is still that of the fields."""
+        self._tell()
+        self._draw()
 
     def _choose(self, place: int) -> None:
         self._experiment = _ORDER[place]
@@ -306,18 +330,28 @@ class FreezingPanel(Panel):
 
     def figure(self, snapshot: Snapshot, theme: Theme, width: float, height: float) -> Figure:
         """What the experiment in view has found."""
+        return self._figure(snapshot, theme, width, height)
+
+    def _figure(
+        self, snapshot: Snapshot, theme: Theme, width: float, height: float, *, pale: bool = False
+    ) -> Figure:
+        """The same, on the screen `pale` where it is of another question."""
         answer = self.answers.get(self._experiment)
         if answer is None:
             place = _ORDER.index(self._experiment)
-            head, _ = heading(EXPERIMENTS[self._experiment], _HINTS[place], theme, width)
-            return Figure(width, height, theme.background, (head,), self.TITLE)
+            head, top = heading(EXPERIMENTS[self._experiment], "", theme, width)
+            room = width - 2 * MARGIN
+            words = lines(MARGIN, top + 2, _HINTS[place], room, theme.muted, _HINT_LINES)
+            return Figure(width, height, theme.background, (head, *words), self.TITLE)
+        former = self._former(snapshot)
         return finding_figure(
             answer.question,
             answer.found,
             theme=theme,
             width=width,
             height=height,
-            former=self._former(snapshot),
+            former=former,
+            pale=former and pale,
         )
 
     def subject(self, snapshot: Snapshot) -> str:

@@ -32,21 +32,24 @@ def _linearity(found: "Linearity") -> str:
 
 
 def _swap(found: "Swap") -> str:
-    """Paths, what is left and their sum; the two runs; then single tokens, before and after."""
-    label = str(found.target)
+    """Paths, what is left and their sum; the two runs; then single tokens. A path's values are
+    those at weight 1; logits are whole ones."""
+    label, none = str(found.target), ("",) * 5
     rows: list[tuple[object, ...]] = [
-        ("path", str(row.path), row.weight, row.before, row.after, row.change)
+        ("path", str(row.path), row.weight, row.before, row.after, "", "", row.change)
         for row in found.paths
     ]
-    rows.append(("remainder", "", "", "", "", found.remainder))
-    rows.append(("sum of paths", label, "", "", "", found.predicted))
+    rows.append(("remainder", "", *none, found.remainder))
+    rows.append(("sum of paths", label, *none, found.predicted))
     for name, change in (("frozen", found.frozen), ("free", found.free)):
-        rows.append((name, label, "", found.clean, found.clean + change, change))
+        rows.append((name, label, "", "", "", found.clean, found.clean + change, change))
     movers = {mover.token: mover for mover in (*found.own, *found.raised, *found.lowered)}
     for mover in movers.values():
         for name, change in (("token frozen", mover.frozen), ("token free", mover.free)):
-            rows.append((name, mover.label, "", mover.clean, mover.clean + change, change))
-    return csv_text(("what", "name", "weight", "before", "after", "change"), rows)
+            logits = mover.clean, mover.clean + change
+            rows.append((name, mover.label, "", "", "", *logits, change))
+    values, logits_named = ("value_before", "value_after"), ("clean_logit", "swapped_logit")
+    return csv_text(("what", "name", "weight", *values, *logits_named, "change"), rows)
 
 
 def _row(found: "TwoRows") -> str:

@@ -1,14 +1,10 @@
 """The ablation panel: what the form asks, rows that arrive, and results that are never shown for
 what they are not."""
 
-import csv
-import io
-import json
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QGuiApplication
 
 from circuitview.core.ablation.sites import Site
 from circuitview.core.names import Head
@@ -19,7 +15,6 @@ from circuitview.gui.lab_table import LabTable
 from circuitview.gui.panels.ablation import AblationPanel
 from circuitview.gui.tables.amount_delegate import AMOUNT_ROLE
 from circuitview.session.lab import Question
-from circuitview.session.run_text import as_json
 from tests.figures.lab_rows import pair_rows
 from tests.gui.conftest import MODEL, WAIT, ask
 from tests.gui.panels.conftest import measure, pick
@@ -59,8 +54,8 @@ def test_rows_say_what_each_head_contributes_and_what_zeroing_does(measured):
     # The head that notes the word before is worth 1 in the books, and 6.4 in the experiment.
     assert contributions[HEADS[0]] == pytest.approx(1.0, abs=1e-4)
     assert effects[HEADS[0]] == pytest.approx(2.3 - 8.7, abs=1e-3)
-    assert "each head · zero · free" in measured.results.title.text()
-    assert "target logit (tea) 8.70 logits" in measured.results.of.text()
+    assert measured.results.head.title.text() == "each head · zero · free"
+    assert measured.results.of.text().startswith("target logit (tea), clean 8.70 logits")
 
 
 def test_frozen_the_effect_is_minus_the_contribution(qtbot, panel):
@@ -128,7 +123,7 @@ def test_results_of_another_question_are_pale_and_say_so(qtbot, measured, analys
     assert measured.results.plot._overlay.opacity() == 1
     ask(qtbot, analysed, lambda state: replace(state, dest=5))
     assert measured.results.table.rows.stale
-    assert measured.results.of.text().startswith("Of another question")
+    assert measured.results.head.state.text().startswith("of another question")
     assert measured.results.plot._overlay.opacity() < 1
     ask(qtbot, analysed, lambda state: replace(state, dest=None))
     assert not measured.results.table.rows.stale  # back at what it is of
@@ -142,7 +137,8 @@ def test_results_of_another_question_are_pale_and_say_so(qtbot, measured, analys
 def test_nothing_of_another_model_is_marked_or_selects(qtbot, measured, analysed):
     analysed.select_head(Head(0, 0))
     ask(qtbot, analysed, lambda state: state.with_model("cat-on-the-mat", "the cat"))
-    assert measured.results.of.text().startswith("Of another model: induction-by-hand")
+    assert measured.results.head.state.text().startswith("of another model")
+    assert "induction-by-hand" in measured.results.of.text()
     analysed.select_head(Head(0, 0))  # a head of that name is in both
     assert not any(point.marked for point in measured.results.points())
     assert measured.results.table.sole_site() is None
@@ -190,7 +186,7 @@ def test_a_failed_run_says_why_and_the_list_goes_on(qtbot, panel, tmp_path):
     qtbot.waitUntil(lambda: entry.ended, timeout=WAIT)
     card = panel.runs.cards[entry]
     assert card.state.text().startswith(f"failed: {file}")
-    assert "failed" in panel.results.title.text()
+    assert panel.results.head.state.text() == "failed"
     pick(panel.form.on, "this prompt")
     assert measure(qtbot, panel).state == "done"
 
@@ -199,14 +195,15 @@ def test_a_failed_run_says_why_and_the_list_goes_on(qtbot, panel, tmp_path):
     ("kind", "parameters", "said"),
     [
         ("mean", (("text", "/a/long/way/to/hyde.txt"),), "each head · mean over hyde.txt · free"),
-        ("mean", (), "each head · mean · free"),
+        ("mean", (), "each head · mean over what is run · free"),
+        ("pattern", (), "each head · own pattern · free"),
         (
             "resample",
             (("prompt", "I like  milk"),),
             "each head · resampled from “I like milk” · free",
         ),
         ("resample", (("text", "/to/hyde.txt"),), "each head · resampled from hyde.txt · free"),
-        ("pattern", (("prompt", "x" * 60),), f"each head · pattern from “{'x' * 23}…” · free"),
+        ("pattern", (("prompt", "x" * 60),), f"each head · pattern of “{'x' * 23}…” · free"),
     ],
 )
 def test_list_and_header_name_what_a_kind_reads(panel, kind, parameters, said):
@@ -214,7 +211,7 @@ def test_list_and_header_name_what_a_kind_reads(panel, kind, parameters, said):
     panel.queue.runs.append(entry)
     panel.queue.listed.emit()
     assert panel.runs.cards[entry].title.text() == said
-    assert panel.results.title.text().startswith(said)
+    assert panel.results.head.title.text() == said
 
 
 def test_a_run_is_taken_off_the_list_by_its_button(qtbot, measured):
@@ -224,89 +221,6 @@ def test_a_run_is_taken_off_the_list_by_its_button(qtbot, measured):
     assert measured.queue.runs == []
     assert measured.results.entry is None
     assert measured.results.points() == ()
-
-
-# --- keeping, repeating, exporting ---------------------------------------------------------------
-
-
-def test_a_run_is_exported_as_the_json_of_the_command(qtbot, measured, tmp_path):
-    with qtbot.waitSignal(measured.document.told, timeout=WAIT):
-        measured.menu.write_json(tmp_path / "run.json")
-    found = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
-    assert found == json.loads(json.dumps(as_json(measured.shown_run.run)))
-    assert found["rows"]
-    assert {"what", "contribution", "effect", "value", "stderr"} <= set(found["rows"][0])
-    measured.menu.write_json(tmp_path / "nowhere" / "run.json")
-    qtbot.waitUntil(lambda: measured.document.snapshot.failure is not None, timeout=WAIT)
-    assert "can't write" in measured.document.snapshot.failure
-
-
-def test_a_run_is_saved_and_opened_again(qtbot, measured, analysed, tmp_path):
-    (entry,) = measured.queue.runs
-    with qtbot.waitSignal(analysed.told, timeout=WAIT) as told:
-        measured.menu.save_to(tmp_path / "kept")
-    assert told.args == [f"Saved to {tmp_path / 'kept'}"]
-    measured.queue.clear_ended()
-    with qtbot.waitSignal(measured.queue.listed, timeout=WAIT):
-        measured.menu.open_from(tmp_path / "kept")
-    (again,) = measured.queue.runs
-    qtbot.waitUntil(lambda: measured.results.entry is again)
-    assert list(again.rows.values()) == list(entry.rows.values())
-    assert measured.runs.cards[again].state.text() == "from a file"
-    measured.menu.save_to(tmp_path / "kept")  # never in the place of another
-    qtbot.waitUntil(lambda: analysed.snapshot.failure is not None, timeout=WAIT)
-    assert "kept" in analysed.snapshot.failure
-    analysed.dismiss()
-    measured.menu.open_from(tmp_path)
-    qtbot.waitUntil(lambda: analysed.snapshot.failure is not None, timeout=WAIT)
-    assert "run.json" in analysed.snapshot.failure
-
-
-@pytest.mark.parametrize(
-    ("field", "other"), [("model_hash", "0" * 64), ("model", "a-model-that-is-gone")]
-)
-def test_an_opened_run_of_other_weights_is_not_of_what_is_shown(
-    qtbot, measured, analysed, tmp_path, field, other
-):
-    """A path may hold another checkpoint by now, under the same name."""
-    with qtbot.waitSignal(analysed.told, timeout=WAIT):
-        measured.menu.save_to(tmp_path / "kept")
-    file = tmp_path / "kept" / "run.json"
-    saved = json.loads(file.read_text(encoding="utf-8"))
-    place = saved if field in saved else saved["question"]
-    assert place[field] != other
-    place[field] = other
-    file.write_text(json.dumps(saved), encoding="utf-8")
-    with qtbot.waitSignal(measured.queue.listed, timeout=WAIT):
-        measured.menu.open_from(tmp_path / "kept")
-    again = measured.queue.runs[-1]
-    qtbot.waitUntil(lambda: measured.results.entry is again)
-    assert again.outdated
-    assert not measured.results.is_of_model()
-    assert measured.results.of.text().startswith("Of other weights: induction-by-hand")
-    assert "other weights" in analysed.effects.action.toolTip()
-    measured.runs.choose(measured.queue.runs[0])
-    assert measured.results.is_current()
-
-
-def test_the_command_line_is_copied(qtbot, measured):
-    with qtbot.waitSignal(measured.document.told):
-        measured.menu.copy_command()
-    text = QGuiApplication.clipboard().text()
-    assert text.startswith("circuitview ablate induction-by-hand --what heads --with zero --free")
-
-
-def test_csv_is_that_of_the_table(measured, analysed):
-    rows = list(csv.DictReader(io.StringIO(measured.csv(analysed.snapshot))))
-    assert [row["what"] for row in rows] == [str(site) for site in HEADS]
-    for row in rows:
-        assert float(row["value"]) - float(row["effect"]) == pytest.approx(8.7, abs=1e-3)
-
-
-def test_the_exported_figure_names_every_head(measured, analysed):
-    figure = measured.figure(analysed.snapshot, LIGHT, 900, 600)
-    assert {str(site) for site in HEADS} <= set(texts(figure))
-    assert "effect = −contribution" in texts(figure)
 
 
 # --- room ----------------------------------------------------------------------------------------
@@ -333,12 +247,12 @@ def test_words_among_the_buttons_have_the_room_of_what_can_not_be_used(panel, me
     measured.resize(683, 260)
     measured.pages.button(2).click()
     assert button.isVisible()  # the run is of what the diagram shows
-    assert measured.results.title.parentWidget().parentWidget() is measured.side
+    assert measured.results.head.parentWidget() is measured.side
     measured.document.effects.look_at(None)
     assert not button.isVisible()
     measured.resize(900, 420)
     assert button.isVisible()  # with the reason in its tool tip
-    assert measured.results.title.parentWidget().parentWidget() is measured.results
+    assert measured.results.head.parentWidget() is measured.results
 
 
 def test_the_window_closes_in_the_middle_of_a_run(qtbot, make_window, document):

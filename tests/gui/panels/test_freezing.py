@@ -5,11 +5,12 @@ import io
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import Qt
 
 from circuitview.core.names import Head
 from circuitview.core.path import Path
 from circuitview.core.progress import Progress
-from circuitview.figures.figure import texts
+from circuitview.figures.figure import Group, Rect, bounds, texts, walk
 from circuitview.figures.theme import LIGHT
 from circuitview.gui.dock_host import find_panels
 from circuitview.gui.panels import freezing as freezing_module
@@ -51,6 +52,14 @@ def test_nothing_is_run_before_it_is_asked(panel):
     assert not panel.cancel_button.isVisible()
 
 
+@pytest.mark.parametrize("place", [LINEARITY, SWAP, ROW])
+def test_what_an_experiment_does_is_told_whole_before_it_is_run(panel, place):
+    choose(panel, place)
+    figure = panel.figure(panel.document.snapshot, LIGHT, 381, 200)
+    assert " ".join(texts(figure)[1:]) == freezing_module._HINTS[place]
+    assert all(bounds(item).right <= 381 for item in walk(figure))
+
+
 def test_linearity_is_run_and_shown(qtbot, panel):
     run(qtbot, panel)
     assert "largest |logit|" in shown(panel)
@@ -68,6 +77,13 @@ def test_a_swap_starts_at_the_token_that_brings_most_and_runs_when_the_new_one_i
     qtbot.keyClicks(panel.form.token, "apples")
     panel.form.token.returnPressed.emit()
     qtbot.waitUntil(lambda: "swap" in panel.answers, timeout=WAIT)
+    for row in table(panel):
+        if row["swapped_logit"]:  # a whole logit, and not a change
+            swapped = float(row["clean_logit"]) + float(row["change"])
+            assert float(row["swapped_logit"]) == pytest.approx(swapped, abs=1e-9)
+        if row["what"] == "path":
+            moved = float(row["value_after"]) - float(row["value_before"])
+            assert float(row["weight"]) * moved == pytest.approx(float(row["change"]), abs=1e-9)
     rows = {row["what"]: float(row["change"]) for row in table(panel) if row["what"] != "path"}
     paths = sum(float(row["change"]) for row in table(panel) if row["what"] == "path")
     # float32: the sum of the paths and the frozen run.
@@ -153,6 +169,20 @@ def test_what_is_no_single_token_is_kept_and_told_when_the_field_is_left(qtbot, 
     assert panel.answers["swap"].question.new_token == "milk"
 
 
+def test_return_on_what_is_no_single_token_keeps_the_advice_and_the_mark(qtbot, panel):
+    choose(panel, SWAP)
+    field = panel.form.token
+    field.setFocus()
+    qtbot.keyClicks(field, "tea green")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "is 2 tokens" in panel.told.text(), timeout=WAIT)
+    assert "type one token" in panel.told.text()
+    assert field.property("wrong")
+    qtbot.keyClick(field, Qt.Key.Key_Backspace)
+    assert not panel.told.isVisible()
+    assert not field.property("wrong")
+
+
 def test_a_token_that_is_one_is_no_trouble_when_the_field_is_left(qtbot, panel):
     choose(panel, SWAP)
     panel.form.token.setText("milk")
@@ -164,11 +194,48 @@ def test_a_token_that_is_one_is_no_trouble_when_the_field_is_left(qtbot, panel):
 def test_another_prompt_turns_the_answer_into_that_of_a_former_question(qtbot, panel, analysed):
     run(qtbot, panel)
     ask(qtbot, analysed, lambda state: state.with_prompt("I like milk"))
-    assert "former question" in panel.told.text()
-    assert any("of a former question" in text for text in shown(panel))
+    assert panel.told.text() == "Of another question: run again"
+    assert any(text.startswith("Of another question: ") for text in shown(panel))
+    assert any("“I like green tea , so I drink green”" in text for text in shown(panel))
     run(qtbot, panel)
     assert not panel.told.isVisible()
-    assert not any("former" in text for text in shown(panel))
+    assert not any("another question" in text for text in shown(panel))
+
+
+def test_another_head_or_prompt_b_turns_the_row_into_that_of_a_former_question(
+    qtbot, panel, analysed
+):
+    choose(panel, ROW)
+    run(qtbot, panel)
+    assert not panel.told.isVisible()
+    analysed.select_head(Head(0, 1))
+    assert panel.told.text() == "Of another question: run again"
+    assert any(text.startswith("Of another question: ") for text in shown(panel))
+    analysed.select_head(panel.answers["row"].found.head)
+    assert not panel.told.isVisible()
+    qtbot.keyClicks(panel.form.prompt_b, " tea")
+    assert panel.told.text() == "Of another question: run again"
+    on_screen = [item for item, _ in panel.view._pieces if isinstance(item, Group) and item.data]
+    assert all(
+        part.opacity < 0.5 for row in on_screen for part in row.items if isinstance(part, Rect)
+    )
+    exported = panel.figure(analysed.snapshot, LIGHT, 900, 500)  # a file is to be read
+    assert all(item.opacity == 1 for item in walk(exported) if isinstance(item, Rect))
+
+
+def test_prompt_b_is_that_of_the_window_until_it_is_edited_or_the_window_is_given_another(
+    qtbot, panel, analysed
+):
+    choose(panel, ROW)
+    black, cold = "I like black tea , so I drink green", "I like cold tea , so I drink green"
+    ask(qtbot, analysed, lambda state: replace(state, other=black))
+    assert panel.form.prompt_b.text() == black
+    panel.form.prompt_b.clear()
+    qtbot.keyClicks(panel.form.prompt_b, "I like milk")
+    analysed.edit(lambda state: replace(state, theme="dark"))
+    assert panel.form.prompt_b.text() == "I like milk"
+    ask(qtbot, analysed, lambda state: replace(state, other=cold))
+    assert panel.form.prompt_b.text() == cold
 
 
 def test_another_model_drops_the_answers(qtbot, panel, analysed):
