@@ -41,6 +41,7 @@ class LabTable(TableView):
         header.setSortIndicatorShown(True)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setMinimumSectionSize(24)
+        header.setTextElideMode(Qt.TextElideMode.ElideRight)
         header.sortIndicatorChanged.connect(self._sort)
         self.selectionModel().selectionChanged.connect(self._on_selected)
         self._fit()

@@ -56,7 +56,7 @@ def sites_of(what, config):
     paths = [Path.parse(text) for text in PATHS]
     made = {
         "heads": each_head(config),
-        "pairs": each_pair(all_heads(config)),
+        "pairs": each_pair(all_heads(config)[::3]),
         "mlps": each_mlp(config),
         "orders": each_order(config),
         "paths": [Site(paths=(path,)) for path in 8 * paths],
