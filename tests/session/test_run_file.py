@@ -19,17 +19,6 @@ from circuitview.session.run_file import open_run, save_run
 from tests.session.lab_runs import MODEL, QUESTIONS, found
 
 
-@pytest.fixture(scope="module")
-def run():
-    return found(QUESTIONS["heads"])
-
-
-@pytest.fixture
-def saved(run, tmp_path):
-    save_run(run, tmp_path / "run")
-    return tmp_path / "run"
-
-
 def require_same(run, again):
     assert again.question == located(run.question)
     for name in ("metric", "frozen", "clean"):

@@ -5,7 +5,8 @@ patterns, norm scales and MLP outputs stay as recorded, and zeroing has exactly 
 contribution as its effect on a logit. Free, everything after the site is computed anew: later heads
 and the norms react. An end-to-end path leaves the final stream alone; free, the final norm reacts.
 
-Cost: for each case one forward pass, and for each site what resumed.py says.
+Cost: for each case one forward pass, and one of the value side for the contributions of heads and
+MLPs together; for each site what resumed.py says. Between two steps lies one forward pass at most.
 """
 
 from collections.abc import Generator, Sequence

@@ -4,6 +4,7 @@ a user."""
 import pytest
 from PySide6.QtCore import QObject
 
+from circuitview.gui.panels.ablation import AblationPanel
 from tests.gui.conftest import WAIT
 
 SIZE = (460, 420)
@@ -39,6 +40,21 @@ def put_up(qtbot, analysed):
 
     yield make
     owned.clear()
+
+
+@pytest.fixture
+def panel(put_up):
+    """The lab; tests of another panel have one of their own."""
+    panel = put_up(AblationPanel)
+    panel.resize(900, 420)
+    return panel
+
+
+@pytest.fixture
+def measured(qtbot, panel):
+    """The lab with its first run."""
+    measure(qtbot, panel)
+    return panel
 
 
 @pytest.fixture

@@ -23,19 +23,6 @@ HEADS = [Site(heads=(Head(layer, head),)) for layer in (0, 1) for head in (0, 1)
 CONTRIBUTION, EFFECT = 1, 2  # columns
 
 
-@pytest.fixture
-def panel(put_up):
-    panel = put_up(AblationPanel)
-    panel.resize(900, 420)
-    return panel
-
-
-@pytest.fixture
-def measured(qtbot, panel):
-    measure(qtbot, panel)
-    return panel
-
-
 def amounts(panel, column):
     model = panel.results.table.rows
     return {

@@ -15,13 +15,6 @@ from tests.gui.conftest import MODEL, PROMPT
 from tests.gui.panels.conftest import measure, pick
 
 
-@pytest.fixture
-def panel(put_up):
-    panel = put_up(AblationPanel)
-    panel.resize(900, 420)
-    return panel
-
-
 def test_the_form_asks_about_what_the_window_shows(panel):
     assert panel.form.question() == Question(model=MODEL, prompts=(PROMPT,))
 

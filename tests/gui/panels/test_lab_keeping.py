@@ -12,26 +12,12 @@ from circuitview.core.ablation.sites import Site
 from circuitview.core.names import Head
 from circuitview.figures.figure import texts
 from circuitview.figures.theme import LIGHT
-from circuitview.gui.panels.ablation import AblationPanel
 from circuitview.session.run_text import as_csv, as_json
 from tests.gui.conftest import WAIT
 from tests.gui.panels.conftest import measure
 
 HEADS = [Site(heads=(Head(layer, head),)) for layer in (0, 1) for head in (0, 1)]
 CONTRIBUTION, EFFECT = 1, 2  # columns
-
-
-@pytest.fixture
-def panel(put_up):
-    panel = put_up(AblationPanel)
-    panel.resize(900, 420)
-    return panel
-
-
-@pytest.fixture
-def measured(qtbot, panel):
-    measure(qtbot, panel)
-    return panel
 
 
 def test_a_run_is_exported_as_the_json_of_the_command(qtbot, measured, tmp_path):
